@@ -32,8 +32,16 @@ taught(const struct tn_message_scanner *scanner, const struct tn_event *event, c
 {
 	if (figure_count(message) > 0 || tn__message_has_need(message) || event->place.frames || message->rank >= 0)
 		return false;
-	return (event->remedied && !event->title) ||
+	return (event->remedied && !event->title && !tn__voice_complains(&scanner->voice)) ||
 	       (event->weight < TN_WEIGHT_FULL && !event->title && tn__voice_teaches(&scanner->voice));
+}
+
+/* A mention in a text of somebody who has trouble; a title alone is not enough to tell that. */
+static bool
+confirmed(const struct tn_message_scanner *scanner)
+{
+	return scanner->held_event.needs_trouble && tn__voice_complains(&scanner->voice) &&
+	       (!scanner->held_event.title || scanner->voice.own > 0);
 }
 
 tn_status
@@ -42,7 +50,7 @@ tn__event_hand_out(struct tn_message_scanner *scanner)
 	if (!scanner->held)
 		return TN_OK;
 	scanner->held = false;
-	if (scanner->held_event.needs_trace && !scanner->held_event.place.frames)
+	if (scanner->held_event.needs_trace && !scanner->held_event.place.frames && !confirmed(scanner))
 		return TN_OK;
 	if (taught(scanner, &scanner->held_event, &scanner->held_message))
 		return TN_OK;
@@ -160,6 +168,7 @@ accept(struct tn_message_scanner *scanner)
 		if (scanner->message.rank < 0)
 			scanner->message.rank = scanner->held_message.rank;
 		scanner->message.line = scanner->held_message.line;
+		event->needs_trouble |= event->needs_trace && held->needs_trouble;
 		scanner->held = false;
 	}
 	TN_FORWARD_IF_ERROR(tn__event_hand_out(scanner));
@@ -358,7 +367,7 @@ proven(const struct tn_event *event, const struct tn_message *message, const cha
 		return false;
 	if (event->group == TN_GROUP_TORCH && event->first_order >= 3) /* without its head: one phrase alone may be prose */
 		return figure_count(message) >= 2;
-	return event->reported || event->needs_trace || figure_count(message) > 0;
+	return event->reported || event->needs_trace || event->needs_trouble || figure_count(message) > 0;
 }
 
 tn_status
@@ -392,6 +401,10 @@ tn__event_close(struct tn_message_scanner *scanner, size_t end)
 	if (!proven(event, message, text, length, scanner->squeezed_used - event->start)) {
 		hand_back_frames(scanner);
 		return TN_OK;
+	}
+	if (event->needs_trouble && !event->needs_trace) { /* a phrase with or without figures, and somebody mentions it */
+		event->needs_trouble = figure_count(message) == 0;
+		event->needs_trace = event->needs_trouble;
 	}
 	tn__cause_judge(event->family, message);
 	if (strcmp(message->family, "tensorflow") == 0)

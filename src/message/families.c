@@ -419,11 +419,12 @@ const struct tn_family tn__families[] = {
 	                "somebody tells of it; no sizes are printed", NULL, NULL, OTHER_HEAPS, NULL },
 	[SAID_KILLED] = { "told", "the writer", false, TN_KIND_HOST, TN_RULE_HOST,
 	                  "somebody tells that the process was killed, and of memory; no sizes are printed", NULL, NULL,
-	                  OTHER_HEAPS, "memory|oom|ofram|ramof|ramusage|moreram|dmesg|swap" },
-	[LACKING] = { "other", "a program", false, TN_KIND_NONE, TN_RULE_CARD, NULL, cuda_error, NULL, OTHER_HEAPS, NULL },
+	                  OTHER_HEAPS, "memory|oom|ofram|ramof|ramusage|ramlimit|moreram|dmesg|swap" },
+	[LACKING] = { "other", "a program", false, TN_KIND_NONE, TN_RULE_CARD, NULL, cuda_error, NULL,
+	              OTHER_HEAPS "|illegalmemoryaccess|illegaladdress", NULL },
 	[ALLOCATION] = { "host_allocator", "the host's allocator", false, TN_KIND_HOST, TN_RULE_HOST,
 	                 "the host has no memory for the request", host, "memory|bytes|buffer|tensor|mib|gib|mb|gb|size",
-	                 OTHER_HEAPS "|thisisnotafailure", NULL },
+	                 OTHER_HEAPS "|thisisnotafailure|illegalmemoryaccess|illegaladdress", NULL },
 };
 
 const struct tn_engine tn__engines[] = {

@@ -11,6 +11,7 @@
 #include <strings.h>
 
 #include "message/internal_message.h"
+#include "message/words_of_line.h"
 
 static bool
 digit(char c)
@@ -291,15 +292,19 @@ static bool
 read_wrapped_function(struct tn_frame_reader *reader, const char *line, struct tn_frames *found)
 {
 	size_t name = 0;
-	if (!reader->awaits_function)
+	bool in = reader->awaits_in && strncmp(line, "in ", 3) == 0;
+	if (!reader->awaits_function && !in) {
+		reader->awaits_in = false;
 		return false;
-	reader->awaits_function = false;
+	}
+	line += in ? 3 : 0;
+	reader->awaits_function = reader->awaits_in = false;
 	while (isalnum((unsigned char)line[name]) || strchr("_<>", line[name]) != NULL) {
 		if (line[name] == '\0')
 			break;
 		name++;
 	}
-	if (name == 0 || line[name] != '\0')
+	if (name == 0 || line[name + strspn(line + name, " |")] != '\0')
 		return false;
 	tn__place_frame(&found->place, reader->partial, strlen(reader->partial), line, name);
 	return true;
@@ -412,6 +417,11 @@ read_colon(struct tn_frame_reader *reader, const char *line, struct tn_frames *f
 		give(path, (size_t)(colon - path), colon + 1, found);
 		return true;
 	}
+	if (rest[strspn(rest, " |")] == '\0') {
+		memcpy(reader->partial, path, (size_t)(colon - path));
+		reader->partial[colon - path] = '\0';
+		reader->awaits_in = true;
+	}
 	bool frame = strncmp(rest, " in ", 4) == 0 || strncmp(rest, ", in ", 5) == 0 || strncmp(rest, ": in ", 5) == 0 ||
 	             (named && (*rest == '\0' || *rest == ',')) ||
 	             (strncmp(rest, ": ", 2) == 0 && isupper((unsigned char)rest[2]) && strstr(rest, "Error") != NULL &&
@@ -421,6 +431,37 @@ read_colon(struct tn_frame_reader *reader, const char *line, struct tn_frames *f
 	else if (strncmp(rest, ": ", 2) == 0 && strstr(rest, "Warning: ") != NULL && strstr(rest, "out of memory") != NULL)
 		tn__place_frame(&found->place, path, (size_t)(colon - path), "", 0); /* a warning that quotes the error */
 	return frame || found->place.frames;
+}
+
+/* "/usr/lib/python3/site-packages/torch/nn/modu", which a box cut: the line is kept. */
+static void
+keep_cut_path(struct tn_frame_reader *reader, const char *line, size_t length)
+{
+	while (length > 0 && strchr(" |", line[length - 1]) != NULL)
+		length--;
+	bool absolute = line[0] == '/' || (isalpha((unsigned char)line[0]) && strncmp(line + 1, ":\\", 2) == 0);
+	reader->awaits_rest = absolute && length >= 24 && length < sizeof(reader->partial) &&
+	                      memchr(line, ' ', length) == NULL && strstr(line, ".py:") == NULL;
+	if (!reader->awaits_rest)
+		return;
+	memcpy(reader->partial, line, length);
+	reader->partial[length] = '\0';
+}
+
+/* "les/module.py:1110 in forward", the rest of a path that a box cut. */
+static bool
+read_rest(struct tn_frame_reader *reader, const char *line, struct tn_frames *found)
+{
+	char joined[2 * TN_MESSAGE_CULPRIT];
+	size_t kept = strlen(reader->partial), more = strlen(line);
+	if (!reader->awaits_rest)
+		return false;
+	reader->awaits_rest = false;
+	if (more >= TN_MESSAGE_CULPRIT)
+		return false;
+	memcpy(joined, reader->partial, kept);
+	memcpy(joined + kept, line, more + 1);
+	return read_colon(reader, joined, found);
 }
 
 /* TensorFlow: "[[node NAME (defined at path.py:12)]]". */
@@ -517,8 +558,10 @@ tn__frame_read(struct tn_frame_reader *reader, const char *line, size_t length, 
 		reader->awaits_code = true;
 		return TN_TRACE_FRAME;
 	}
-	if (read_wrapped_function(reader, content, found))
+	if (read_wrapped_function(reader, content, found) ||
+	    read_rest(reader, line + tn__skip_any(line, length, " |"), found))
 		return TN_TRACE_FRAME;
+	keep_cut_path(reader, content, length - start);
 	if (*content == '\0') { /* a page may set a frame's line and its code apart */
 		reader->awaits_code = awaits_code;
 		return TN_TRACE_SOURCE;

@@ -187,16 +187,21 @@ bool tn__line_teaches(const char *line, size_t length, size_t start, size_t end)
 /* Whether a sentence of nobody's own leads to a phrase at `start`. */
 bool tn__line_prose_before(const char *line, size_t start);
 
-/* Who speaks in a text: in how many sentences somebody of himself or to others, and in how many in general. */
+/* Who speaks in a text: in how many sentences somebody of himself or to others, in how many in general, in how many
+ * somebody has trouble; in how many lines a page speaks of itself, or a change of what it does, and in how many another error
+ * is shown. */
 struct tn_voice {
-	uint32_t own, general;
+	uint32_t own, general, trouble, lectures, others;
 };
 
-/* Adds the sentences of a clean line. */
-void tn__voice_read(struct tn_voice *voice, const char *line, size_t length);
+/* Adds the sentences of a clean line; `title`: it is the text's. */
+void tn__voice_read(struct tn_voice *voice, const char *line, size_t length, bool title);
 
 /* Whether a text teaches: it speaks in general, and nobody of himself. */
 bool tn__voice_teaches(const struct tn_voice *voice);
+
+/* Whether somebody writes because something of his fails, and not to teach or to change a program. */
+bool tn__voice_complains(const struct tn_voice *voice);
 
 /* ---- code.c ---- */
 
@@ -331,6 +336,8 @@ struct tn_frame_reader {
 	bool awaits_quote;                /* the path goes on in the next line */
 	bool awaits_number;               /* the path is whole, "line 12" is in the next line */
 	bool awaits_function;             /* "path.py:12 in" was cut there, the name is in the next line */
+	bool awaits_in;                   /* "path.py:12" was cut there, "in name" is in the next line */
+	bool awaits_rest;                 /* a box cut the path itself, its rest and the line are in the next line */
 	bool awaits_code;                 /* the next line shows the code of a frame */
 };
 

@@ -48,7 +48,7 @@ whole_phrase(const char *line, size_t start)
 static size_t
 unwrapped(const char *line, size_t start)
 {
-	while (start > 0 && strchr(" \"'`*(", line[start - 1]) != NULL)
+	while (start > 0 && strchr(" \"'`*(<", line[start - 1]) != NULL)
 		start--;
 	return start;
 }
@@ -159,7 +159,7 @@ ends_as_printed(const char *line, size_t length, size_t end)
 	char word[24];
 	while (end < length && tn__name_char(line[end]))
 		end++;
-	while (end < length && strchr("\"'`*)", line[end]) != NULL)
+	while (end < length && strchr("\"'`*)>", line[end]) != NULL)
 		end++;
 	if (end + 2 < length && strchr(":=", line[end]) != NULL && denied(line + end + 1 + (line[end + 1] == ' ')))
 		return false;

@@ -144,12 +144,43 @@ static const char person_words[] =
 	" i i'm i've i'd my me mine im ive myself please thanks thank hello hi anyone someone somebody same guys btw "
 	"sorry dear hey regards ";
 
-void
-tn__voice_read(struct tn_voice *voice, const char *line, size_t length)
+/* What is the matter. */
+static const char trouble_words[] =
+	" error errors problem problems issue issues crash crashes crashed crashing fail fails failed failing failure kill "
+	"killed kills stuck stops stopped dies died breaks broken bug wrong trouble unable help cause causes reason ";
+
+/* What one wishes is no trouble. */
+static const char wish_words[] =
+	" would could should wish like suggest propose add adds added adding support supports handle handles handling "
+	"handled implement implements implemented fix fixes fixed fixing resolves closes avoid avoids prevent prevents "
+	"improve improves reduce reduces feature proposal catch catches ";
+
+/* A page that speaks of itself, or a change. */
+static const char lectures[] =
+	"this article|this guide|this post|this blog|this tutorial|this section|this chapter|let's |we will |we'll |tips|"
+	"this pr |this pull request|this patch|this commit|this change|feature request|changelog|release notes|"
+	"the solution you'd like|would be nice|would be great|lgtm";
+
+/* A line with a level or a time of a log. A person writes "error" in small letters, and in a title as he likes. */
+static bool
+of_log(const char *line, size_t length)
 {
-	size_t all = 0, plain = 0, general = 0, own = 0, begin = 0;
+	static const char *const levels[] = { "INFO", "WARN", "ERROR", "DEBUG", "[info", "[warn", "[error", "[debug" };
+	size_t most = length < 40 ? length : 40;
+	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+		const char *found = strstr(line, levels[i]);
+		if (found != NULL && found < line + most && !tn__line_is_title(line, length))
+			return true;
+	}
+	return length > 1 && line[0] == '[' && isdigit((unsigned char)line[1]);
+}
+
+void
+tn__voice_read(struct tn_voice *voice, const char *line, size_t length, bool title)
+{
+	size_t all = 0, plain = 0, general = 0, own = 0, begin = 0, trouble = 0, wish = 0, asks = 0;
 	char padded[24] = " ";
-	if (tn__has_any(line, length < 40 ? length : 40, "[|info|warn|error|debug")) /* of a log */
+	if (of_log(line, length))
 		return;
 	for (size_t i = 0; i <= length; i++) {
 		bool letter = i < length && (isalpha((unsigned char)line[i]) || line[i] == '\'');
@@ -162,6 +193,9 @@ tn__voice_read(struct tn_voice *voice, const char *line, size_t length)
 			plain += strstr(plain_words, padded) != NULL;
 			general += strstr(general_words, padded) != NULL;
 			own += strstr(person_words, padded) != NULL;
+			trouble += strstr(trouble_words, padded) != NULL;
+			wish += strstr(wish_words, padded) != NULL;
+			asks += strstr(" how why solve ", padded) != NULL;
 		}
 		if (!letter)
 			begin = i + 1;
@@ -169,12 +203,24 @@ tn__voice_read(struct tn_voice *voice, const char *line, size_t length)
 			continue;
 		voice->own += own > 0 || (i < length && line[i] == '?');
 		voice->general += own == 0 && all >= 6 && plain >= 3 && general >= 1;
-		all = plain = general = own = 0;
+		bool code = tn__line_is_code(line, length) || (title && strchr(line, '=') != NULL && strchr(line, '?') == NULL);
+		voice->trouble += code ? 0
+		                       : ((own > 0 || title) && trouble > 0 && wish == 0) || (own > 0 && asks > 0 && !title);
+		all = plain = general = own = trouble = wish = asks = 0;
 	}
+	voice->lectures += tn__has_any(line, length, lectures);
+	voice->others += tn__has_any(line, length, "illegal memory access|device-side assert|invalid argument") ||
+	                 (tn__has_any(line, length, "error: ") && !tn__has_any(line, length, "memory|oom|alloc|vram"));
 }
 
 bool
 tn__voice_teaches(const struct tn_voice *voice)
 {
 	return voice->own == 0 && voice->general >= 2;
+}
+
+bool
+tn__voice_complains(const struct tn_voice *voice)
+{
+	return voice->trouble > 0 && voice->lectures == 0 && voice->others == 0 && voice->general <= voice->own + 1;
 }

@@ -93,7 +93,7 @@ strengthen(struct tn_event *event, const struct tn_anchor *anchor, size_t end, u
 	event->reported |= reported && anchor->weight > TN_WEIGHT_GENERIC;
 	event->reported |= reported && event->needs_trace;
 	if (reported)
-		event->bare = event->remedied = event->needs_trace = false;
+		event->bare = event->remedied = event->needs_trace = event->needs_trouble = false;
 	event->last_end = end > event->last_end ? end : event->last_end;
 	event->last_line = piece;
 }
@@ -169,16 +169,20 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 {
 	struct tn_event *event = &scanner->event;
 	enum tn_worth worth = tn__anchor_worth(scanner, anchor, start, end);
-	if (worth != TN_WORTH_REPORT && anchor->proof == TN_PROOF_SAID)
+	bool said = anchor->proof == TN_PROOF_SAID;
+	if (worth < TN_WORTH_MENTION && said)
 		return TN_OK;
-	if (worth != TN_WORTH_REPORT)
+	if (worth != TN_WORTH_REPORT && !said)
 		mark_taught(scanner, start, end);
-	if (worth != TN_WORTH_REPORT && scanner->spoken_last != scanner->piece) {
+	if (worth != TN_WORTH_REPORT && !said && scanner->spoken_last != scanner->piece) {
 		scanner->spoken_last = scanner->piece;
 		scanner->spoken_lines++;
 	}
 	bool reported = worth == TN_WORTH_REPORT;
 	if (worth == TN_WORTH_TRACE && (scanner->open || scanner->held || scanner->handed))
+		return TN_OK;
+	if (worth == TN_WORTH_MENTION &&
+	    ((scanner->open && event->reported) || (scanner->held && !scanner->held_event.needs_trace) || scanner->handed))
 		return TN_OK;
 	if (worth == TN_WORTH_NOTHING)
 		return TN_OK;
@@ -187,6 +191,7 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 	if (scanner->open && belongs(scanner, anchor, start)) {
 		if (start < event->start)
 			event->start = region_start(scanner, start);
+		event->needs_trouble |= worth == TN_WORTH_MENTION;
 		strengthen(event, anchor, end, scanner->piece, reported);
 		tn__traces_take_culprit(scanner, event);
 		return TN_OK;
@@ -197,7 +202,8 @@ on_anchor(struct tn_message_scanner *scanner, const struct tn_anchor *anchor, si
 		return TN_OK;
 	TN_FORWARD_IF_ERROR(tn__event_close(scanner, start));
 	open_event(scanner, anchor, start, end, reported);
-	event->needs_trace = worth == TN_WORTH_TRACE;
+	event->needs_trace = worth == TN_WORTH_TRACE || worth == TN_WORTH_MENTION;
+	event->needs_trouble = worth == TN_WORTH_MENTION;
 	return TN_OK;
 }
 
@@ -376,8 +382,9 @@ read_line(struct tn_message_scanner *scanner, const char *raw, size_t count)
 	scanner->page |= (scanner->piece <= TN_TITLE_LINES && tn__line_titles_page(line, length)) ||
 	                 (scanner->piece == 1 && strcmp(line, "---") == 0); /* what a page says of itself */
 	scanner->titles += scanner->piece <= TN_TITLE_LINES && tn__line_is_title(line, length);
-	if (kind == TN_TRACE_OTHER)
-		tn__voice_read(&scanner->voice, line, length);
+	bool title = scanner->piece <= TN_TITLE_LINES && scanner->titles == 1 && tn__line_is_title(line, length);
+	if (kind == TN_TRACE_OTHER || title)
+		tn__voice_read(&scanner->voice, line, length, title);
 	TN_FORWARD_IF_ERROR(add_squeezed(scanner, line, length, base));
 	if (kind == TN_TRACE_END)
 		tn__traces_end(scanner);

@@ -41,7 +41,8 @@ struct tn_event {
 	struct tn_place place;
 	bool title;                 /* it stands in a thread's title */
 	bool said;                  /* somebody tells of it in words of his own */
-	bool needs_trace;           /* a mention, unless a traceback that ends in no other error follows */
+	bool needs_trace;           /* a mention, unless a traceback that ends in no other error follows ... */
+	bool needs_trouble;         /* ... or somebody writes because something of his fails */
 	bool heads_trace;           /* a notebook's head of a traceback, whose own line follows it */
 	bool bare;                  /* its line holds nothing else */
 	bool remedied;              /* a heading behind it says what to do about such errors */
@@ -116,6 +117,7 @@ void tn__traces_take_culprit(struct tn_message_scanner *scanner, struct tn_event
 enum tn_worth {
 	TN_WORTH_NOTHING,
 	TN_WORTH_TRACE /* only if a traceback follows */,
+	TN_WORTH_MENTION /* that, or if who writes has trouble */,
 	TN_WORTH_FIGURES /* only with figures */,
 	TN_WORTH_REPORT
 };

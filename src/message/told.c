@@ -52,7 +52,7 @@ static const char small_words[] =
 /* It may come, or must not. */
 static const char doubt_words[] =
 	" avoid avoids avoided avoiding circumvent circumvents eliminate eliminates mitigate mitigates overcome prevent prevents preventing fix fixes fixed fixing may might could would should can "
-	"will without no not never don't doesn't didn't won't cannot often typically usually commonly you your users user "
+	"will without possible potential potentially no not never don't doesn't didn't won't cannot often typically usually commonly you your users user "
 	"handle handles handling catch catches catching detect instead reduce reduces how why previously unlikely likely "
 	"supposed whether ";
 static const char if_words[] = " if unless until whenever ";
@@ -64,7 +64,7 @@ static const char advice_words[] =
 
 /* What a title wishes, asks or announces, wherever it stands ... */
 static const char wish_words[] =
-	" address addresses addressing against alleviate allow automatic automatically avoid avoiding aware better bypass can cannot catch clarified "
+	" address addresses addressing against alleviate allow automatic automatically avoid avoiding aware better bypass can cannot catch catching clarified possible potential "
 	"circumvent clarify convert cope correct could deal dealing detect detection diagnose disable eliminate enable enhance ensure explain "
 	"explained fallback fix fixed fixes fixing give graceful gracefully guard handle handler handles "
 	"handling how if implement implements improve improved include indicate interpret interprets "
@@ -79,7 +79,9 @@ static const char order_words[] =
 	" add adds set log message messages test tests tell safe measure report reporting request describe "
 	"update check print info policy option language limit support monitor use track skip skipping hint "
 	"hints make more show raise capture expose flag guide document debug debugging edit exit estimate "
-	"retry count tag mention mock lower auto ";
+	"retry count tag mention mock lower auto back halve wrap stop keep move split replace rename bump drop free clear "
+	"release offload cache pin cap clamp bound apply switch revert cleanup clean delete ignore lessen shrink double "
+	"chunk stream defer delay throttle backoff bail ensure adjust rework rewrite simplify document increase decrease ";
 
 /* What a title is of, before a colon or in brackets: "[Docs]", "feat:". */
 static const char tag_words[] = " docs doc feat perf chore todo note tip example faq feature rfc proposal runbook ";
@@ -139,7 +141,8 @@ struct tn_heard
 tn__hear(const char *line, size_t first, size_t last)
 {
 	struct tn_heard heard = { false, false, false, false, false, false };
-	bool if_open = false, weak = false, strong = false, alone = tn__has_any(line, last, " i | my | i'm ");
+	bool if_open = false, by_will = false, weak = false, strong = false,
+		 alone = tn__has_any(line, last, " i | my | i'm ") || strncmp(line, "My ", 3) == 0;
 	char word[24], before[24] = "  ";
 	for (size_t i = first + 1; i <= last; i++) {
 		bool letter = i < last && (isalpha((unsigned char)line[i]) || line[i] == '\'');
@@ -160,7 +163,10 @@ tn__hear(const char *line, size_t first, size_t last)
 		now |= strcmp(before, " now ") == 0 && among(came_words, word);
 		bool whenever = among(" being are is be get gets ", before); /* "processes being killed" */
 		heard.once = (among(once_words, word) && !whenever) || now || (heard.once && joins);
-		if_open |= among(if_words, word) && strcmp(before, " even ") != 0;
+		if_open |= among(if_words, word) && (strcmp(before, " even ") != 0 || !alone);    /* "even if I ..." came */
+		if (by_will && alone && strcmp(before, " will ") == 0 && among(came_words, word)) /* "my code will show" */
+			heard.doubted = false;
+		by_will = !heard.doubted && strcmp(word, " will ") == 0;
 		heard.doubted |= if_open || among(doubt_words, word);
 		heard.advised |= among(advice_words, word);
 		memcpy(before, word, sizeof(before));
@@ -209,7 +215,8 @@ came_behind(const char *line, size_t length, size_t end, bool own)
 		end++;
 	if (tn__begins_with(
 			line + end, length - end,
-			"appeared|occurred|occured|happened|happend|came up|popped up|was thrown|was raised|was reported", false))
+			"appeared|occurred|occured|happened|happend|started|began|arose|came up|popped up|was thrown|was raised|was reported",
+			false))
 		return true;
 	return own &&
 	       tn__begins_with(
@@ -275,6 +282,15 @@ told_in_chinese(const char *line, size_t length, size_t start)
 	       !tn__has_any(line + from, start - from, doubted);
 }
 
+/* "When does it run out of memory?" */
+static bool
+asks_in_general(const char *sentence, size_t length)
+{
+	return tn__begins_with(sentence, length,
+	                       "When does|When do|When will|What happens|What if|How does|How do|Is there|Is it possible",
+	                       false);
+}
+
 bool
 tn__line_told(const char *line, size_t length, size_t start, size_t end)
 {
@@ -293,7 +309,7 @@ tn__line_told(const char *line, size_t length, size_t start, size_t end)
 		return true;
 	if (led_by(line, start, "result is|result was|error is|error was|it says|message is") && !heard.doubted)
 		return true;
-	if (heard.doubted)
+	if (heard.doubted || (!alone && asks_in_general(line + first, length - first)))
 		return false;
 	if (told_in_chinese(line, length, start))
 		return true;
@@ -392,10 +408,19 @@ announces(const char *line, size_t length, size_t at)
 		true);
 }
 
+/* "[Bug]: ...", "[BUG] ...", "Bug: ...": whatever it says, it reports. */
+static bool
+tagged_as_bug(const char *line, size_t length)
+{
+	size_t at = 2 + (line[2] == '[');
+	return length > at + 4 && strncasecmp(line + at, "bug", 3) == 0 && strchr("]: ", line[at + 3]) != NULL &&
+	       (line[2] == '[' || line[at + 3] == ':') && !tn__has_any(line, length, "fix|handl|prevent|avoid");
+}
+
 bool
 tn__title_wishes(const char *line, size_t length, size_t start, size_t end)
 {
-	if (!tn__line_is_title(line, length))
+	if (!tn__line_is_title(line, length) || tagged_as_bug(line, length))
 		return false;
 	bool plural;
 	size_t after = whole_end(line, length, end, &plural);
@@ -403,13 +428,30 @@ tn__title_wishes(const char *line, size_t length, size_t start, size_t end)
 	       (after < length && strchr(" :|-", line[after]) != NULL && announces(line, length, after));
 }
 
+/* "It seems to be ...", "I think it is caused by ...": what somebody takes for the reason. */
+static bool
+diagnosed(const char *line, size_t first, size_t start)
+{
+	static const char guesses[] =
+		"seems|looks like|look like|sounds like|implies|probably|i think|i guess|i suspect|i believe|"
+		"likely|due to|because|caused by|problem is|reason is|cause is|issue is|must be|this is |that is |that's |"
+		"problem of|issue of";
+	static const char denials[] = " not |n't |avoid|prevent|handl|catch|fix|without|reduc|instead|solve|whether";
+	return tn__has_any(line + first, start - first, guesses) && !tn__has_any(line + first, start - first, denials);
+}
+
 bool
 tn__line_may_tell(const char *line, size_t length, size_t start, size_t end)
 {
-	struct tn_heard heard = tn__hear(line, tn__sentence_start(line, start), start);
+	size_t first = tn__sentence_start(line, start);
+	struct tn_heard heard = tn__hear(line, first, start);
+	bool plural;
 	if (tn__line_is_title(line, length))
 		return !tn__title_wishes(line, length, start, end);
-	return (heard.came || heard.own) && !heard.doubted && !tn__line_teaches(line, length, start, end);
+	if (tn__line_teaches(line, length, start, end))
+		return false;
+	bool noun = whole_end(line, length, end, &plural) > end + 3; /* "... error" */
+	return ((heard.came || heard.own || noun) && !heard.doubted) || diagnosed(line, first, start);
 }
 
 /* `tf_export("errors.ResourceExhaustedError")` */
@@ -426,6 +468,8 @@ tn__title_reports(const char *line, size_t length, size_t start, size_t end)
 {
 	bool plural;
 	size_t after = whole_end(line, length, end, &plural);
+	if (tn__line_is_title(line, length) && tagged_as_bug(line, length))
+		return true;
 	if (!tn__line_is_title(line, length) || wishes(line, start, came_behind(line, length, after, true)) ||
 	    in_call(line, start))
 		return false;
@@ -451,6 +495,9 @@ tn__title_reports(const char *line, size_t length, size_t start, size_t end)
 		return false;
 	if (!isalpha((unsigned char)line[after]))
 		return !announces(line, length, after);
+	if (tn__word_ending(line, end, word) > 0 &&
+	    strncmp(word, " alloc", 6) == 0) /* what it could not allocate follows */
+		return true;
 	size_t last = after;
 	while (last < length && isalpha((unsigned char)line[last]))
 		last++;

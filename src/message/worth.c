@@ -61,7 +61,8 @@ own_word(const struct tn_message_scanner *scanner, size_t start, size_t end)
 		return false;
 	if ((unsigned char)text[first] >= 0x80 || (unsigned char)text[last - 1] >= 0x80) /* of a script without blanks */
 		return true;
-	if (first > 0 &&
+	bool counted = first > 0 && isdigit((unsigned char)text[first - 1]) && strncasecmp(text + first, "gb", 2) == 0;
+	if (first > 0 && !counted &&
 	    (isalnum((unsigned char)text[first - 1]) || strchr(letters ? "_-/.$" : "_-/$", text[first - 1]) != NULL))
 		return false;
 	if (!letters) /* "out of memory", "OutOfMemoryError", not "out of ramps" */
@@ -184,10 +185,12 @@ tn__anchor_worth(const struct tn_message_scanner *scanner, const struct tn_ancho
 	if (said) /* nobody says that it came to him, and nobody doubts it either */
 		return own_word(scanner, start, end) && !scanner->in_change && !tn__code_is_around(&scanner->code) &&
 		               !tn__line_speaks(line, length, at, stop) && tn__line_may_tell(line, length, at, stop)
-		           ? TN_WORTH_TRACE
+		           ? TN_WORTH_MENTION
 		           : worth;
 	if (phrase && tn__line_is_title(line, length))
-		return scanner->piece <= TN_TITLE_LINES ? TN_WORTH_TRACE : worth;
+		return scanner->piece > TN_TITLE_LINES            ? worth
+		       : tn__title_wishes(line, length, at, stop) ? TN_WORTH_TRACE
+		                                                  : TN_WORTH_MENTION;
 	while (at > 0 && (tn__name_char(line[at - 1]) || line[at - 1] == '.'))
 		at--;
 	while (stop < length && tn__name_char(line[stop]))

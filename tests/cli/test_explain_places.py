@@ -384,6 +384,12 @@ def test_a_box_that_cuts_behind_in_keeps_the_function():
     assert placed(f"# CUDA out of memory\n\n{boxed}") == ("backward", "deepspeed")
 
 
+@pytest.mark.parametrize("cut", ["accelerator.p \u2502\n\u2502 y:322 in backward", "accelerator.py:322 \u2502\n\u2502 in backward"])
+def test_a_box_that_cuts_a_path_keeps_the_frame(cut):
+    boxed = f"\u256d\u2500 Traceback (most recent call last) \u2500\u256e\n\u2502 {LIB}accelerate/{cut} \u2502\n\u2570\u2500\u256f\n{FULL}\n"
+    assert placed(boxed) == ("backward", "accelerate")
+
+
 def test_what_wraps_a_model_stands_below_the_model_s_library():
     frames = "".join(f'  File "{LIB}{path}.py", line 9, in forward\n    call(x)\n'
                      for path in ("accelerate/hooks", "transformers/models/llama/modeling_llama"))  # fmt: skip
