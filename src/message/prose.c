@@ -163,13 +163,13 @@ static const char lectures[] =
 
 /* A line with a level or a time of a log. A person writes "error" in small letters, and in a title as he likes. */
 static bool
-of_log(const char *line, size_t length)
+of_log(const char *line, size_t length, bool title)
 {
 	static const char *const levels[] = { "INFO", "WARN", "ERROR", "DEBUG", "[info", "[warn", "[error", "[debug" };
 	size_t most = length < 40 ? length : 40;
 	for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
 		const char *found = strstr(line, levels[i]);
-		if (found != NULL && found < line + most && !tn__line_is_title(line, length))
+		if (found != NULL && found < line + most && !title)
 			return true;
 	}
 	return length > 1 && line[0] == '[' && isdigit((unsigned char)line[1]);
@@ -180,7 +180,7 @@ tn__voice_read(struct tn_voice *voice, const char *line, size_t length, bool tit
 {
 	size_t all = 0, plain = 0, general = 0, own = 0, begin = 0, trouble = 0, wish = 0, asks = 0;
 	char padded[24] = " ";
-	if (of_log(line, length))
+	if (of_log(line, length, title))
 		return;
 	for (size_t i = 0; i <= length; i++) {
 		bool letter = i < length && (isalpha((unsigned char)line[i]) || line[i] == '\'');
