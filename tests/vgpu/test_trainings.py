@@ -65,6 +65,16 @@ def test_searches_of_libraries(tonnage, program, arguments, words):
     assert words is None or words in found[0], run.explain()
 
 
+@pytest.mark.long
+def test_a_search_whose_models_are_kept_before_they_are_trained(tonnage):
+    """The list of `model_init` is the holder, at the line that adds to it; what it holds by then goes to the CPU."""
+    command = [str(PROGRAMS / "hf_search.py"), "keep"]
+    run = tonnage(SEARCHES, command, "--gpu=rtx3060", "--memory=1100MiB")
+    assert run.verdict == "out_of_memory" and told(run)[0][1] == line_of("hf_search.py", "made.append"), run.explain()
+    again = tonnage(SEARCHES, command, "--gpu=rtx3060", "--memory=1100MiB", env={"TONNAGE_CHANGES": "release_trainings"})
+    assert again.status == 0 and again.report["exception"] is None and told(again) == [], again.explain()
+
+
 @pytest.mark.parametrize("program", [pytest.param(name, marks=[] if name in ("best", "teacher", "ensemble", "gan") else [pytest.mark.long]) for name in (
     "once", "drops", "dropped_by_hand", "best", "gan", "late_critic", "average", "teacher", "ensemble", "unfrozen", "resumed")])  # fmt: skip
 def test_nothing_is_found_where_nothing_is_left_or_all_is_wanted(tonnage, program):

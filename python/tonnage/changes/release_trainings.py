@@ -47,6 +47,8 @@ def edit(change, text):
     """Looks at one file."""
     for node in _kept(text):
         _probe(change, text, node, "kept(%d, {})")
+    for call in _appends(text):
+        _statement(change, text, text.statement(call), "added_to(%%d, %s)" % text.of(call.func.value), call)
     for handler in ast.walk(text.tree):
         if isinstance(handler, ast.ExceptHandler) and not _only_raises(handler):
             _statement(change, text, handler.body[0], "caught(%d)", handler)
@@ -66,6 +68,14 @@ def _kept(text):
             found = None
         if isinstance(found, (ast.Name, ast.Attribute, ast.Dict, ast.Tuple, ast.List)):
             yield found
+
+
+def _appends(text):
+    """To a list of a name: what it holds already may be models of earlier trainings, which were kept before they were trained."""
+    for node in ast.walk(text.tree):
+        call = node.value if isinstance(node, ast.Expr) else None
+        if isinstance(call, ast.Call) and code.last(call.func) == "append" and len(call.args) == 1 and isinstance(call.func.value, ast.Name):
+            yield call
 
 
 def _only_raises(handler):
@@ -108,9 +118,39 @@ def kept(number, value):
     return change.guarded(_move, value)(change, number, value)
 
 
-def _move(change, number, value):
+def _make_helpers(torch):
     import copy
 
+    if not _names:
+        _names.update(torch=torch, copy=copy)
+        exec(_HELPER + _COPIER, _names)
+
+
+def added_to(number, container):
+    """Before something is added to a list."""
+    change = _probes[number][0]
+    change.guarded(_move_earlier)(change, number, container)
+
+
+def _move_earlier(change, number, container):
+    import torch
+
+    models = [one for one in container if isinstance(one, torch.nn.Module)] if isinstance(container, list) else []
+    if not _has_trained(torch, models, 0):
+        return
+    _make_helpers(torch)
+    _names["moved_to_cpu"](container)
+    _, text, call = _probes[number]
+    if _note(change, number, "the models of %s go to the CPU" % text.of(call.func.value)):
+        edits = change.edits(text)
+        code.need_import(edits, "torch")
+        if not any(_HELPER.partition("\n")[0] in rows for rows in edits.before.values()):
+            wrap.insert_helper(edits, _HELPER)
+        edits.insert_before(text.statement(call), "moved_to_cpu(%s)" % text.of(call.func.value))
+        arguments.say(change, "Keep models of earlier trainings on the CPU (model.cpu()).")
+
+
+def _move(change, number, value):
     import torch
 
     if not _has_trained(torch, value, 0):
@@ -119,9 +159,7 @@ def _move(change, number, value):
     copies = _is_read_later(text, node)
     if copies and not isinstance(value, torch.nn.Module):
         return value  # what the program goes on to use stays where it is
-    if not _names:
-        _names.update(torch=torch, copy=copy)
-        exec(_HELPER + _COPIER, _names)
+    _make_helpers(torch)
     helper, source_of_it = ("copied_to_cpu", _COPIER) if copies else ("moved_to_cpu", _HELPER)
     moved = _names[helper](value)
     if _note(change, number, "%s goes to the CPU" % text.of(node)):
