@@ -171,9 +171,9 @@ STARTS = """
 import os, subprocess, sys, time
 base = dict(os.environ, MASTER_ADDR="localhost", MASTER_PORT=sys.argv[1], WORLD_SIZE="4")
 ranks = [subprocess.Popen([sys.executable, *sys.argv[2:]], env={**base, "RANK": r, "LOCAL_RANK": r}) for r in "0123"]
-while ranks[1].poll() is None and open(f"/proc/{ranks[1].pid}/comm").read() != "tonnage-parked\\n":
-    time.sleep(0.1)
 for rank in ranks[1:3]:
+    while rank.poll() is None and open(f"/proc/{rank.pid}/comm").read() != "tonnage-parked\\n":
+        time.sleep(0.1)
     print("parked", [line.split()[1] for line in open(f"/proc/{rank.pid}/status") if line.startswith("VmRSS")][0])
 print("ended", [rank.wait() for rank in ranks])
 """
