@@ -110,7 +110,8 @@ class Shown:
 
     @property
     def column(self):
-        return int(self.tab.evaluate("document.documentElement.dataset.column"))
+        """Of the moment shown; the first one appears with the frame after the page has loaded."""
+        return int(self.tab.wait_for_function("() => document.documentElement.dataset.column").json_value())
 
     def wait_for(self, column):
         self.tab.wait_for_function("column => document.documentElement.dataset.column === String(column)", arg=column)
