@@ -23,8 +23,9 @@
 #define TIMES_A_LOOK 4
 #define WALK_SECONDS 0.25
 #define TIMES_A_WALK 19
-#define BLOCK 512 /* of st_blocks: stat(2) */
-#define DEEPEST 8 /* folders below the run's part of /dev/shm */
+#define BLOCK 512          /* of st_blocks: stat(2) */
+#define ENDING_SECONDS 2.0 /* of a process, at most: its first thread may have ended long before the others do */
+#define DEEPEST 8          /* folders below the run's part of /dev/shm */
 
 struct object { /* of shared memory */
 	dev_t device;
@@ -144,87 +145,138 @@ known_of(struct tn_host_watch *host, pid_t pid)
 	return &host->known[host->known_count++];
 }
 
-/* The kernel's own sums over all pages of a process, which cost it a walk over them. False for one that has gone. */
+/* A process that ends gives its pages back only little by little (tenths of a second on a busy machine), and is counted among those
+ * that share them until it has: meanwhile the parts of all processes add up to too little. It is a zombie when they are back, and
+ * all its threads have ended. */
+static enum tn_host_state
+look_at(struct tn_host_known *known)
+{
+	char text[4096];
+	if (read_text(known->pid, "status", text, sizeof(text)) <= 0)
+		return TN_HOST_GONE;
+	known->now = kilobytes(text, "\nRssAnon:");
+	if (known->now >= 0) {
+		known->ending = 0;
+		return TN_HOST_THERE;
+	}
+	const char *threads = strstr(text, "\nThreads:");
+	bool zombie = strstr(text, "\nState:\tZ") != NULL && threads != NULL &&
+	              strtol(threads + strlen("\nThreads:"), NULL, 10) <= 1;
+	double now = tn__now();
+	if (known->ending == 0)
+		known->ending = now;
+	return zombie || now > known->ending + ENDING_SECONDS ? TN_HOST_GONE : TN_HOST_ENDING;
+}
+
+/* Looks at each process of the run but the helper. */
+static void
+look_at_all(struct tn_host_watch *host, const struct tn_process_list *list, pid_t helper)
+{
+	for (size_t i = 0; i < host->known_count; i++)
+		host->known[i].state = TN_HOST_GONE;
+	for (size_t i = 0; i < list->count; i++) {
+		struct tn_host_known *known = list->pids[i] != helper ? known_of(host, list->pids[i]) : NULL;
+		if (known != NULL)
+			known->state = look_at(known);
+	}
+	for (size_t i = 0; i < host->known_count; i++)
+		if (host->known[i].state == TN_HOST_GONE) { /* its number may come again */
+			host->known[i].walked = false;
+			host->known[i].ending = 0;
+		}
+}
+
+/* The kernel's own sums over all pages of a process, which cost it a walk over them. False for one that ends. */
 static bool
 walk(struct tn_host_known *known)
 {
 	char text[4096];
-	known->walked = false;
 	if (read_text(known->pid, "smaps_rollup", text, sizeof(text)) <= 0)
 		return false;
 	int64_t anonymous = kilobytes(text, "Pss_Anon:"), file = kilobytes(text, "Pss_File:");
 	int64_t shared = kilobytes(text, "Pss_Shmem:"), swapped = kilobytes(text, "SwapPss:");
-	if (anonymous < 0 || read_text(known->pid, "status", text, sizeof(text)) <= 0)
+	if (anonymous < 0 || look_at(known) != TN_HOST_THERE)
 		return false;
-	known->resident = kilobytes(text, "\nRssAnon:");
+	known->resident = known->now;
 	known->anonymous = anonymous + (swapped > 0 ? swapped : 0);
 	known->file = file > 0 ? file : 0;
 	known->shared = shared > 0 ? shared : 0;
-	known->walked = known->resident >= 0;
-	return known->walked;
-}
-
-/* Walks all processes at one time, since what one shares is another's: now and then, and whenever one has come or gone. False where
- * that would be needed, and has just been done. */
-static bool
-walk_all(struct tn_host_watch *host, const struct tn_process_list *list, pid_t helper)
-{
-	double began = worked();
-	bool changed = list->count != host->walked_count;
-	for (size_t i = 0; i < list->count && !changed; i++) {
-		const struct tn_host_known *known = known_of(host, list->pids[i]);
-		changed = list->pids[i] != helper && (known == NULL || !known->walked);
-	}
-	if (tn__now() < (changed ? host->walk_if_changed : host->walk))
-		return !changed;
-	if (changed)
-		host->highest_shared = 0;
-	for (size_t i = 0; i < host->known_count; i++) {
-		host->known[i].walked = false;
-		host->known[i].highest = changed ? 0 : host->known[i].highest;
-	}
-	for (size_t i = 0; i < list->count; i++) {
-		struct tn_host_known *known = list->pids[i] != helper ? known_of(host, list->pids[i]) : NULL;
-		if (known != NULL)
-			(void)walk(known);
-	}
-	host->walked_count = list->count;
-	double ended = tn__now(), took = worked() - began;
-	host->walk = ended + (TIMES_A_WALK * took > WALK_SECONDS ? TIMES_A_WALK * took : WALK_SECONDS);
-	host->walk_if_changed = ended + TIMES_A_LOOK * took;
 	return true;
 }
 
-/* False for a process that has gone, or where the kernel does not tell. Between two walks, what a process touches is its own:
- * pages that it shares with others are those that it was forked with. */
+/* True when one has come or gone since all were walked. */
 static bool
-add_process(struct tn_host_watch *host, pid_t pid, struct tn_host_moment *moment, int64_t *mapped_shared)
+has_changed(const struct tn_host_watch *host)
 {
-	char text[4096], name[32];
-	struct tn_host_known *known = known_of(host, pid);
-	if (known == NULL || read_text(pid, "status", text, sizeof(text)) <= 0)
-		return false;
-	int64_t resident = kilobytes(text, "\nRssAnon:");
-	if (resident < 0)
-		return false;
-	if (!known->walked)
-		return false;
-	int64_t anonymous = known->anonymous + resident - known->resident;
+	size_t walked = 0;
+	bool fresh = false;
+	for (size_t i = 0; i < host->known_count; i++) {
+		walked += host->known[i].walked;
+		fresh |= host->known[i].state == TN_HOST_THERE && !host->known[i].walked;
+	}
+	return fresh || walked != host->walked_count;
+}
+
+static bool
+any_ends(const struct tn_host_watch *host)
+{
+	bool ends = false;
+	for (size_t i = 0; i < host->known_count; i++)
+		ends |= host->known[i].state == TN_HOST_ENDING;
+	return ends;
+}
+
+/* Walks all processes at one time, since what one shares is another's: now and then, and whenever one has come or gone. False where
+ * that would be needed, and has just been done or cannot be while one ends. */
+static bool
+walk_all(struct tn_host_watch *host)
+{
+	double began = worked();
+	bool changed = has_changed(host), all = true;
+	if (any_ends(host) || tn__now() < (changed ? host->walk_if_changed : host->walk))
+		return !changed;
+	if (changed)
+		host->highest_shared = 0;
+	host->walked_count = 0;
+	for (size_t i = 0; i < host->known_count; i++) {
+		struct tn_host_known *known = &host->known[i];
+		known->highest = changed ? 0 : known->highest;
+		known->walked = known->state == TN_HOST_THERE && walk(known);
+		host->walked_count += known->walked;
+		all &= known->walked || known->state == TN_HOST_GONE;
+	}
+	/* One that has begun to end meanwhile was counted among the sharers by some, and by others not. */
+	for (size_t i = 0; i < host->known_count && all; i++)
+		all = !host->known[i].walked || look_at(&host->known[i]) == TN_HOST_THERE;
+	for (size_t i = 0; i < host->known_count && !all; i++)
+		host->known[i].walked = false;
+	double ended = tn__now(), took = worked() - began;
+	host->walk = ended + (TIMES_A_WALK * took > WALK_SECONDS ? TIMES_A_WALK * took : WALK_SECONDS);
+	host->walk_if_changed = ended + TIMES_A_LOOK * took;
+	return all;
+}
+
+/* Between two walks, what a process touches is its own: pages that it shares with others are those that it was forked with. One that
+ * ends holds what it held. */
+static void
+add_process(struct tn_host_known *known, struct tn_host_moment *moment, int64_t *mapped_shared)
+{
+	char name[32];
+	int64_t anonymous = known->anonymous + (known->state == TN_HOST_THERE ? known->now - known->resident : 0);
 	if (anonymous > known->highest)
 		known->highest = anonymous;
 	moment->anonymous += anonymous;
 	moment->file += known->file;
 	*mapped_shared += known->shared;
 	if (moment->process_count == TN_HOST_PROCESSES)
-		return true;
+		return;
 	struct tn_host_process *process = &moment->processes[moment->process_count++];
 	*process = (struct tn_host_process){
-		.pid = pid, .kind = TN_HOST_OTHER, .anonymous = anonymous, .file = known->file
+		.pid = known->pid, .kind = TN_HOST_OTHER, .anonymous = anonymous, .file = known->file
 	};
-	ssize_t length = read_text(pid, "comm", name, sizeof(name));
+	ssize_t length = read_text(known->pid, "comm", name, sizeof(name));
 	if (length > 0)
 		snprintf(process->name, sizeof(process->name), "%.*s", (int)strcspn(name, "\n"), name);
-	return true;
 }
 
 /* Every process at its own highest, at once, as long as they are the same processes: workers need not load one after the other. */
@@ -264,12 +316,13 @@ tn__host_look(struct tn_watch *watch, const struct tn_process_list *list, pid_t 
 		host->next = host->walk = host->walk_if_changed = 0;
 	if (tn__now() < host->next)
 		return;
-	bool seen = false, whole = walk_all(host, list, helper);
-	for (size_t i = 0; i < list->count && whole; i++) {
-		if (list->pids[i] == helper)
+	look_at_all(host, list, helper);
+	bool whole = walk_all(host);
+	for (size_t i = 0; i < host->known_count && whole; i++) {
+		if (!host->known[i].walked)
 			continue;
-		seen |= add_process(host, list->pids[i], &moment, &mapped);
-		add_open(list->pids[i], &objects);
+		add_process(&host->known[i], &moment, &mapped);
+		add_open(host->known[i].pid, &objects);
 	}
 	add_named(open(tn__folder_path(watch->folder, "shm/files", path), O_RDONLY | O_DIRECTORY | O_CLOEXEC), 0, &objects);
 	moment.shared = objects.bytes > mapped ? objects.bytes : mapped;
@@ -280,7 +333,7 @@ tn__host_look(struct tn_watch *watch, const struct tn_process_list *list, pid_t 
 	int64_t now = moment.anonymous + moment.shared;
 	if (moment.shared > host->highest_shared)
 		host->highest_shared = moment.shared;
-	if (seen && now > host->peak) {
+	if (whole && moment.process_count > 0 && now > host->peak) {
 		host->peak = now;
 		host->at_peak = moment;
 	}

@@ -211,9 +211,17 @@ void tn__endings_free(struct tn_endings *endings);
 
 /* ---- host_memory.c: what the run holds of the computer's memory ---- */
 
+enum tn_host_state {
+	TN_HOST_GONE,
+	TN_HOST_ENDING, /* it has no memory of its own any more, and its pages are being given back */
+	TN_HOST_THERE
+};
 struct tn_host_known { /* a process */
 	pid_t pid;
+	enum tn_host_state state; /* at the last look */
+	double ending;            /* since when; 0: it is not */
 	bool walked;
+	int64_t now;          /* what is resident of anonymous memory */
 	int64_t anonymous;    /* its part of it when they were walked, */
 	int64_t resident;     /* and all that was resident then */
 	int64_t file, shared; /* likewise its parts */
