@@ -413,14 +413,42 @@ tn__ledger_join_rank(struct tn_ledger *ledger, int slot, int rank, int ranks, in
 	return row;
 }
 
-bool
-tn__ledger_settle_rank(struct tn_ledger *ledger, struct tn_ledger_rank *row)
+static struct tn_ledger_member *
+find_member(struct tn_ledger *ledger, pid_t pid, uint64_t start_time)
 {
-	bool all = true;
-	row->settled = 1;
+	for (uint32_t i = 0; i < ledger->member_count; i++)
+		if (ledger->members[i].pid == pid && ledger->members[i].start_time == start_time)
+			return &ledger->members[i];
+	return NULL;
+}
+
+void
+tn__ledger_join_job(struct tn_ledger *ledger, pid_t pid, int wanted)
+{
+	uint64_t start_time = tn__process_start_time(pid);
 	tn__ledger_lock(ledger);
-	for (uint32_t i = 0; i < ledger->rank_count && all; i++)
-		all = ledger->ranks[i].settled || tn__process_start_time(ledger->ranks[i].pid) != ledger->ranks[i].start_time;
+	if (!find_member(ledger, pid, start_time) && ledger->member_count < TN_LEDGER_RANKS)
+		ledger->members[ledger->member_count++] = (struct tn_ledger_member){ .pid = (int32_t)pid,
+			                                                                 .start_time = start_time };
+	if (ledger->ranks_run > 0 && wanted > (int)ledger->ranks_run)
+		wanted = (int)ledger->ranks_run;
+	if (wanted > (int)ledger->members_wanted)
+		ledger->members_wanted = (uint32_t)wanted;
+	tn__ledger_unlock(ledger);
+}
+
+bool
+tn__ledger_settle_member(struct tn_ledger *ledger, pid_t pid)
+{
+	uint64_t start_time = tn__process_start_time(pid);
+	tn__ledger_lock(ledger);
+	struct tn_ledger_member *own = find_member(ledger, pid, start_time);
+	bool all = !own || ledger->member_count >= ledger->members_wanted || ledger->member_count == TN_LEDGER_RANKS;
+	if (own)
+		own->settled = 1;
+	for (uint32_t i = 0; own && i < ledger->member_count && all; i++)
+		all = ledger->members[i].settled ||
+		      tn__process_start_time(ledger->members[i].pid) != ledger->members[i].start_time;
 	tn__ledger_unlock(ledger);
 	return all;
 }

@@ -30,7 +30,7 @@
 #include "tonnage/status.h"
 
 #define TN_LEDGER_MAGIC 0x4e4f5431u /* "1TON" */
-#define TN_LEDGER_VERSION 10u
+#define TN_LEDGER_VERSION 11u
 #define TN_NODE_DEVICES 8 /* that a program may see */
 #define TN_MAX_DEVICES 32 /* in a ledger: of up to four nodes, one after the other */
 #define TN_LEDGER_PROCESSES 256
@@ -148,7 +148,6 @@ struct tn_ledger_rank {
 	int32_t rank, ranks; /* in the largest communicator, and its size */
 	int32_t device;      /* of that communicator, a number in this ledger */
 	uint64_t start_time;
-	_Atomic uint32_t settled; /* it has seen enough: the run may stop when all have */
 	_Atomic uint32_t
 		peer_aborted; /* NCCL told it that another rank aborted a communicator: what it then fails of is that */
 	uint64_t peak_bytes[TN_MAX_DEVICES];
@@ -161,6 +160,13 @@ struct tn_ledger_rank {
 		int32_t ranks, stride;  /* so many of them, each so far from the next; 0: free */
 	} groups[TN_LEDGER_GROUPS]; /* of a job of which not all ranks are run: it talks within these, which are smaller */
 	struct tn_ledger_wait wait;
+};
+
+/* A process of a job of several ranks, whether or not it has talked to the others. The row stays when the process has ended. */
+struct tn_ledger_member {
+	int32_t pid;
+	_Atomic uint32_t settled; /* it has seen enough: the run may stop when all have */
+	uint64_t start_time;
 };
 
 /* One of several commands that run at the same time (doc/design/0039-several-programs.md), with all of its processes. */
@@ -239,6 +245,9 @@ struct tn_ledger {
 	uint32_t ranks_run;  /* of the job, where not all are (doc/design/0031-absent-ranks.md); 0: all */
 	uint32_t node_cards; /* of each node, where not all ranks are run */
 	struct tn_ledger_rank ranks[TN_LEDGER_RANKS];
+	uint32_t member_count;   /* rows in use lie below */
+	uint32_t members_wanted; /* so many are to come, at least */
+	struct tn_ledger_member members[TN_LEDGER_RANKS];
 	uint32_t program_count; /* 0: one command */
 	uint32_t unused_programs;
 	struct tn_ledger_program programs[TN_LEDGER_PROGRAMS];
@@ -291,8 +300,11 @@ tn_status tn__ledger_enter_region(struct tn_ledger *ledger, int slot, const char
  * processes on a device. A larger communicator replaces what the row says of a smaller one. NULL when all rows are taken.
  * The row is the process's own to write; the ledger's lock guards rank_count and the peaks. Thread-safe. */
 struct tn_ledger_rank *tn__ledger_join_rank(struct tn_ledger *ledger, int slot, int rank, int ranks, int device);
-/* The row has settled (see doc/design/0022-many-cards.md). True when all ranks that have not ended have. */
-bool tn__ledger_settle_rank(struct tn_ledger *ledger, struct tn_ledger_rank *row);
+/* The process is one of a job, of which so many are to come (0: unknown). Does nothing where all rows are taken. Thread-safe. */
+void tn__ledger_join_job(struct tn_ledger *ledger, pid_t pid, int wanted);
+/* The process has settled (see doc/design/0022-many-cards.md). True when all of the job have come, and have settled or ended; and
+ * for a process that is of none. Thread-safe. */
+bool tn__ledger_settle_member(struct tn_ledger *ledger, pid_t pid);
 
 /* The slot's process belongs to a command of several, from 1 on. Other numbers, and a run of one command, change nothing. Thread-safe. */
 void tn__ledger_set_program(struct tn_ledger *ledger, int slot, int program);

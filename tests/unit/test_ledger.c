@@ -494,6 +494,39 @@ test_debug_builds_end_where_a_sum_is_wrong(void **state)
 	unlink(path);
 }
 
+static void
+test_a_job_has_settled_when_all_its_ranks_have(void **state)
+{
+	struct tn_ledger *ledger = make(1, 100 * MIB, 0);
+	int ready[2], held[2];
+	char byte = 0;
+	assert_int_equal(pipe(ready) | pipe(held), 0);
+	pid_t child = fork();
+	if (child == 0) {
+		tn__ledger_join_job(ledger, getpid(), 2);
+		_exit(write(ready[1], &byte, 1) != 1 || read(held[0], &byte, 1) != 1);
+	}
+	assert_true(tn__ledger_settle_member(ledger, getpid())); /* of no job */
+	tn__ledger_join_job(ledger, getpid(), 2);
+	tn__ledger_join_job(ledger, getpid(), 2); /* once is enough */
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_int_equal(ledger->member_count, 2);
+	assert_false(tn__ledger_settle_member(ledger, getpid())); /* the other one has not */
+	assert_int_equal(write(held[1], &byte, 1), 1);
+	int status = 0;
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_true(tn__ledger_settle_member(ledger, getpid())); /* the other one has ended */
+	tn__ledger_join_job(ledger, getpid(), 3);
+	assert_false(tn__ledger_settle_member(ledger, getpid())); /* one has not come yet */
+	ledger->ranks_run = 2;
+	ledger->members_wanted = 0;
+	tn__ledger_join_job(ledger, getpid(), 16);
+	assert_true(tn__ledger_settle_member(ledger, getpid())); /* the others are not run */
+	close(ready[0]), close(ready[1]), close(held[0]), close(held[1]);
+	finish(ledger);
+}
+
 int
 main(void)
 {
@@ -504,6 +537,7 @@ main(void)
 		cmocka_unit_test(test_programs),
 		cmocka_unit_test(test_whose_peak_and_what_a_refusal_met),
 		cmocka_unit_test(test_killed_process_gives_back),
+		cmocka_unit_test(test_a_job_has_settled_when_all_its_ranks_have),
 		cmocka_unit_test(test_lock_of_a_dead_process),
 		cmocka_unit_test(test_more_processes_than_slots),
 		cmocka_unit_test(test_nth_allocation_fails),

@@ -4,6 +4,7 @@
  */
 #include <sched.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/ranges.h"
 #include "vgpu/core/marks.h"
@@ -84,6 +85,8 @@ tn__rank_join(int rank, int ranks, int device)
 		own_row = tn__ledger_join_rank(tn__core.ledger, tn__core.slot, rank, ranks,
 		                               tn__ledger_device(tn__core.devices[device].physical));
 	tn__unlock();
+	if (own_row)
+		tn__ledger_join_job(tn__core.ledger, getpid(), 0);
 }
 
 void
@@ -201,12 +204,20 @@ tn_vgpu_rank_step(uint64_t step, uint64_t allocations)
 	row->marks[step % TN_LEDGER_MARKS].step = step;
 }
 
+void
+tn_vgpu_join_job(int ranks)
+{
+	tn__device_count();
+	if (tn__core.ledger)
+		tn__ledger_join_job(tn__core.ledger, getpid(), ranks);
+}
+
 int
 tn_vgpu_settled(void)
 {
-	struct tn_ledger_rank *row = own_row;
-	bool ranks = !row || tn__ledger_settle_rank(tn__core.ledger, row);
-	return ranks && (!tn__core.ledger || tn__ledger_settle_program(tn__core.ledger, tn__program_number()));
+	struct tn_ledger *ledger = tn__core.ledger;
+	bool ranks = !ledger || tn__ledger_settle_member(ledger, getpid());
+	return ranks && (!ledger || tn__ledger_settle_program(ledger, tn__program_number()));
 }
 
 /* In the child of a fork. */

@@ -312,6 +312,8 @@ TN_EXPORT int tn_vgpu_enter_region(const char *name);
 /* Called, from the thread that waits, when this process has waited for another rank for a second; no lock is held. Writes
  * where the program is. NULL takes it back, and returns when no thread is in it any more. */
 TN_EXPORT void tn_vgpu_set_wait_observer(void (*observer)(char *file, uint64_t room, int32_t *line));
+/* This process is a rank of a job of so many that use cards, whether or not it ever makes a communicator. */
+TN_EXPORT void tn_vgpu_join_job(int ranks);
 /* This process has seen enough. 1 when all ranks of the run have, or it is none of several, and so have all programs that run
  * at the same time: the run may stop. */
 TN_EXPORT int tn_vgpu_settled(void);

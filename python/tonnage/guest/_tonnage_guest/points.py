@@ -13,7 +13,7 @@ import functools
 import sys
 
 from . import absent, backward, calls, compiling, facts, files, gathered, generated, guard, history, holds, host, imports, init, loaders, usage
-from . import launching, loaded, methods, oom, optimizers, peaks, phases, ports, recomputed, references, torchapi, values, workers
+from . import launching, loaded, methods, oom, optimizers, peaks, phases, ports, ranks, recomputed, references, torchapi, values, workers
 from .state import state
 
 Point = collections.namedtuple("Point", "when module name releases attach lost")
@@ -29,6 +29,7 @@ _COMPILING = "the time limit does not wait while the program compiles"
 _SCALER = "the scale of a gradient scaler is taken for zero, so steps may be skipped"
 _SLOW = "some random initialisation on the CPU runs in full, so the run takes longer"
 _ABSENT = "ranks of a job that are not run are waited for"
+_RANKS = "a run may stop before a rank that has not talked to the others has made its steps"
 _PORTS = "trials that meet at a port that the program names disturb each other"
 _CHECKPOINTS = "a checkpoint that stays on the card is counted as temporaries, and not told"
 _PIECES = "what a checkpoint without reentry keeps and computes again is counted as temporaries"
@@ -124,6 +125,8 @@ TABLE = (
     Point(VIRTUAL, "torch._C", "PyTorchFileWriter", ALL, files.attach, "a trial writes its checkpoints in full"),
     # trials side by side
     Point(VIRTUAL, "torch.distributed.rendezvous", "TCPStore", ALL, ports.watch_store, _PORTS),
+    # jobs of several ranks
+    Point(VIRTUAL, "torch.distributed.distributed_c10d", "_new_process_group_helper", ALL, ranks.watch_groups, _RANKS),
     # jobs of which not all ranks are run
     Point(VIRTUAL, "torch.distributed.rendezvous", "TCPStore", ALL, absent.watch_store, _ABSENT),
     Point(VIRTUAL, "torch.distributed.distributed_c10d", "_new_process_group_helper", ALL, absent.watch_groups, _ABSENT),

@@ -6,6 +6,7 @@ interpreter lock, so the library must hold no lock of its own meanwhile.
 """
 
 import ctypes
+import functools
 import sys
 import threading
 
@@ -13,6 +14,7 @@ from . import frames, guard, torchapi, virtual
 from .state import settings, state
 
 _COUNTS = (("allocation", "allocated"), ("allocated_bytes", "allocated"), ("allocated_bytes", "peak"), ("requested_bytes", "peak"))
+_NETWORK = ("gloo", "mpi", "ucc")  # backends for tensors on the CPU
 
 
 class _Library:
@@ -46,6 +48,23 @@ def detach():
     observe = virtual.function("tn_vgpu_set_wait_observer", None, ctypes.c_void_p)
     if observe is not None:
         observe(None)
+
+
+def watch_groups(module, name):
+    """Attaches to the function that makes every process group: the first one, of all ranks, says how many the job has. Those that talk
+    over the network alone need not use a card at all, and are not waited for."""
+    join = virtual.function("tn_vgpu_join_job", None, ctypes.c_int)
+    if join is None:
+        return
+    original = getattr(module, name)
+
+    @functools.wraps(original)
+    def helper(group_size, group_rank, global_ranks_in_group, backend, *args, **kwargs):
+        if not global_ranks_in_group and group_size > 1 and str(backend).lower() not in _NETWORK:
+            join(group_size)
+        return original(group_size, group_rank, global_ranks_in_group, backend, *args, **kwargs)
+
+    setattr(module, name, helper)
 
 
 def all_settled():
