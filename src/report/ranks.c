@@ -263,23 +263,30 @@ any_is_out(const struct tn_report *report)
 	return out;
 }
 
-/* The category in which the worst card differs most from the least one. */
+/* A card that nobody uses has no figures: it holds nothing. */
+static int64_t
+held_of(const struct tn_report_moment *moment, int category)
+{
+	return moment->by_category[category] != TN_NO_FIGURE ? moment->by_category[category] : 0;
+}
+
+/* The category in which the worst card differs most from the least one; "mostly" where it is more than half of the difference. */
 static void
 say_spread(const struct tn_printer *printer, const struct tn_report_moment *most, const struct tn_report_moment *least)
 {
 	char bytes[32], part[32];
-	int64_t spread = most->device_bytes - least->device_bytes, widest = 0;
+	int64_t spread = most->device_bytes - (least->device_bytes > 0 ? least->device_bytes : 0), widest = 0;
 	int category = -1;
 	for (int i = 0; i < TN_CATEGORIES; i++) {
-		int64_t difference = most->by_category[i] - least->by_category[i];
-		if (most->by_category[i] == TN_NO_FIGURE || least->by_category[i] == TN_NO_FIGURE || difference <= widest)
+		int64_t difference = held_of(most, i) - held_of(least, i);
+		if (difference <= widest)
 			continue;
 		widest = difference;
 		category = i;
 	}
 	if (spread < (int64_t)(WORTH_SAYING * (double)most->device_bytes))
 		return;
-	if (category >= 0)
+	if (category >= 0 && widest > spread / 2)
 		tn__say(printer, TN_TINT_NONE, 2, "they differ by %s, mostly %s: %s", tn__human_bytes(spread, bytes),
 		        tn__category_words((enum tn_category)category), tn__human_bytes(widest, part));
 	else

@@ -164,14 +164,16 @@ limit_steps(const struct tn_fix_search *search, struct tn_attempt *attempt, stru
 {
 	const struct tn_report_oom *oom = &tn__trial_report(&attempt->card)->oom;
 	const char *phase = oom->phase;
-	bool trains = phase != NULL &&
-	              (strcmp(phase, "forward") == 0 || strcmp(phase, "backward") == 0 || strcmp(phase, "optimizer") == 0);
-	if (attempt->stage != TN_STAGE_TOO_SMALL || !trains || oom->step <= 0 || oom->step > EARLY_STEP ||
-	    strcmp(options->steps, "auto") != 0 || options->then_count > 0 || options->request_count > 0)
+	const struct tn_report_moment *peak = &tn__trial_report(&search->unchanged_large)->at_peak;
+	if (attempt->stage != TN_STAGE_TOO_SMALL || !tn__fix_is_of_training(phase) || oom->step <= 0 ||
+	    oom->step > EARLY_STEP || strcmp(options->steps, "auto") != 0 || options->then_count > 0 ||
+	    options->request_count > 0)
 		return;
-	int64_t peak = tn__trial_report(&search->unchanged_large)
-	                   ->at_peak.step; /* no earlier than the unchanged program has its */
-	snprintf(attempt->steps, sizeof(attempt->steps), "%d", (int)(peak > oom->step ? peak : oom->step) + MORE_STEPS);
+	/* The trial sees what the unchanged program has its peak in. Steps do not tell when an evaluation behind them comes. */
+	if (peak->phase != NULL && !tn__fix_is_of_training(peak->phase))
+		return;
+	snprintf(attempt->steps, sizeof(attempt->steps), "%d",
+	         (int)(peak->step > oom->step ? peak->step : oom->step) + MORE_STEPS);
 	options->steps = attempt->steps;
 }
 

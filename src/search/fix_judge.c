@@ -145,11 +145,28 @@ tn__fix_need(const struct tn_report *report)
 	return report->device_peak - (report->reserved_peak - report->allocated_peak);
 }
 
+bool
+tn__fix_is_of_training(const char *phase)
+{
+	return phase != NULL &&
+	       (strcmp(phase, "forward") == 0 || strcmp(phase, "backward") == 0 || strcmp(phase, "optimizer") == 0);
+}
+
+/* The steps that the unchanged program has begun when it comes to its peak. A moment behind the last step counts as of the next one,
+ * which need not come. */
+static int64_t
+steps_to_peak(const struct tn_fix_search *search)
+{
+	const struct tn_report_moment *peak = &tn__trial_report(&search->unchanged_large)->at_peak;
+	bool beside = peak->phase != NULL && !tn__fix_is_of_training(peak->phase);
+	return peak->step != TN_NO_FIGURE && peak->step > 0 && beside ? peak->step - 1 : peak->step;
+}
+
 /* True when a trial has seen the step in which the unchanged program has its peak. */
 static bool
 has_come_as_far(const struct tn_fix_search *search, const struct tn_report *report)
 {
-	int64_t step = tn__trial_report(&search->unchanged_large)->at_peak.step;
+	int64_t step = steps_to_peak(search);
 	return step == TN_NO_FIGURE || report->steps_seen == TN_NO_FIGURE || report->steps_seen >= step;
 }
 
@@ -160,7 +177,7 @@ ended_too_early(const struct tn_fix_search *search, const struct tn_attempt *att
 {
 	const struct tn_report *report = tn__trial_report(trial);
 	bool by_time = search->trial_seconds > 0 && trial->seconds >= search->trial_seconds;
-	int64_t step = tn__trial_report(&search->unchanged_large)->at_peak.step;
+	int64_t step = steps_to_peak(search);
 	int64_t pieces = attempt->found.pieces > 1 ? attempt->found.pieces : 1;
 	return by_time && report->stopped == TN_STOPPED_LIMIT && step != TN_NO_FIGURE &&
 	       report->steps_seen != TN_NO_FIGURE && report->steps_seen < step * pieces;

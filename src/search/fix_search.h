@@ -110,6 +110,8 @@ bool tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two
 
 /* ---- fix_judge.c ---- */
 
+/* True of a phase that a training step consists of; not of an evaluation, a save or what comes before the steps. NULL: unknown. */
+bool tn__fix_is_of_training(const char *phase);
 /* Takes what the trial on the unlimited card, or on the card itself, has shown. */
 void tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt);
 void tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt);

@@ -4,6 +4,8 @@
  */
 #include "search/remedies.h"
 
+#include <string.h>
+
 #include "verdict/finding_rows.h"
 
 bool
@@ -55,9 +57,12 @@ tn__remedy_most(const struct tn_change_facts *facts, const struct tn_trial *larg
 	const struct tn_report_moment *peak = &tn__trial_report(large)->at_peak;
 	if (!tn__remedy_is_told(large))
 		return tn__trial_report(large)->device_peak; /* unknown */
+	/* In an evaluation the graph is not walked: what it holds is told as temporaries. */
+	bool evaluates = peak->phase != NULL && strcmp(peak->phase, "evaluation") == 0;
+	double temporaries = evaluates && facts->activations > facts->temporaries ? facts->activations : facts->temporaries;
 	/* What is cached there is no need of the program's (tn__fix_need). */
 	double passing = facts->activations * held_by(peak, TN_CATEGORY_activations) +
-	                 facts->temporaries * (held_by(peak, TN_CATEGORY_temporaries) + held_by(peak, TN_CATEGORY_other)) +
+	                 temporaries * (held_by(peak, TN_CATEGORY_temporaries) + held_by(peak, TN_CATEGORY_other)) +
 	                 facts->rounding * held_by(peak, TN_CATEGORY_rounding);
 	if (!tn__change_helps_in(facts, peak->phase))
 		return 0;

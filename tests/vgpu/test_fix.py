@@ -111,6 +111,32 @@ def test_a_change_that_does_nothing_saves_nothing(copy, monkeypatch, program, ar
     assert row["needed_bytes"] == document["unchanged"]["needed_bytes"], done.stderr[-6000:]
 
 
+LATE = """
+    import torch
+    from torch import nn
+
+    net = nn.Sequential(*(nn.Sequential(nn.Linear(1024, 1024), nn.GELU()) for _ in range(8)), nn.Linear(1024, 10)).cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    for step in range(4):
+        net(torch.randn(8192, 1024, device="cuda")).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    net.eval()
+    net(torch.randn(32768, 1024, device="cuda"))  # with a graph that nobody needs
+"""
+
+
+def test_a_trial_comes_as_far_as_what_it_is_compared_with(copy, monkeypatch):
+    """Memory runs out in the first steps, and the evaluation behind the last one needs more: a change that only says that it was applied
+    saves nothing."""
+    monkeypatch.setenv("TONNAGE_TRY", "nothing")
+    (copy / "late.py").write_text(textwrap.dedent(LATE))
+    done, document = command("fix", ["--seconds=1", "--memory=500MiB"], "late.py", copy, [])
+    row = next(change for change in document["changes"] if change["id"] == "nothing")
+    assert row["saved_bytes"] == 0, done.stderr[-6000:]
+    assert row["needed_bytes"] == document["unchanged"]["needed_bytes"] > 1 << 30, done.stderr[-6000:]
+
+
 @pytest.mark.long
 def test_the_largest_batch_of_a_real_program(copy):
     """Against the next: seen by plain runs."""

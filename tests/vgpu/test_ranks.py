@@ -196,6 +196,22 @@ def test_one_process_with_two_cards(tonnage):
     assert run.report["at_peak"]["by_category"]["communication"] > 0, run.explain()
 
 
+def test_a_card_that_nobody_uses_differs_by_what_the_other_holds(tonnage):
+    """The difference is all that the used card holds; the category that it is said to be mostly of is more than half of it."""
+    program = "import torch; kept = torch.empty(1 << 30, dtype=torch.uint8, device='cuda:1'); kept.zero_()"
+    run = tonnage(MAIN, ["-c", program], "--gpus=2", CARDS)
+    assert (run.status, run.verdict) == (0, "fits"), run.explain()
+    assert re.search(r"they differ by 1\.\d+ GiB, mostly (?!CUDA context)[a-z ]+: 1\.00 GiB", " ".join(run.stderr.split())), run.explain()
+
+
+def test_ranks_that_never_talk_are_waited_for(ranks):
+    """One rank has seen enough before the other has begun: the run goes on until both have."""
+    run = ranks(2, "never_talk.py")
+    assert (run.status, run.verdict) == (0, "fits"), run.explain()
+    first, second = (card["peak"]["device_bytes"] for card in run.report["cards"])
+    assert first == second > 0, run.explain()
+
+
 def test_a_rank_that_waits_makes_room_for_the_one_it_waits_for(ranks):
     """Payloads of small broadcasts lie in few places until they are taken, which one that waits does, too (DeepSpeed's ZeRO-2 hung here)."""
     run = ranks(2, "ahead_of_root.py")
