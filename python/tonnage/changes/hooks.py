@@ -10,7 +10,7 @@ import functools
 import inspect
 import sys
 
-from _tonnage_guest import events, frames, imports
+from _tonnage_guest import calls, events, frames, imports
 
 training = True  # what the last call of Module.train() or eval() said
 _installed = set()
@@ -342,7 +342,8 @@ def watch_training_mode():
 
 
 def before_forward(callback):
-    """callback(module, frame) before a module is called that no other module has called, until release() of the handle.
+    """callback(module, frame) before a module is called that no other module has called, until release() of the handle. Not while
+    torch.jit.trace records: what the callback reads would be recorded, and torch compares the graphs of two calls.
 
     Returns a list that holds the handle once torch is there."""
     handle = []
@@ -352,7 +353,7 @@ def before_forward(callback):
 
         def hook(called, args):
             frame = sys._getframe(1)
-            if not _is_nested(frame, code):
+            if not calls.is_traced() and not _is_nested(frame, code):
                 callback(called, frame)
 
         hook._torchdynamo_disable = True

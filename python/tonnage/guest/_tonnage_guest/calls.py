@@ -46,7 +46,7 @@ class _Calls:
     def begin(self, module, args, kwargs):
         """True when this is a call from outside: left() follows, and returned() before it unless the call raises."""
         thread = _ident()
-        if thread in _inside or not state.cuda_initialized or state.in_backward or not state.armed or _is_traced():
+        if thread in _inside or not state.cuda_initialized or state.in_backward or not state.armed or is_traced():
             return False
         _inside[thread] = None
         events.call_began(module, args, kwargs, frames.caller(1))
@@ -61,7 +61,7 @@ class _Calls:
         _inside.pop(_ident(), None)
 
 
-def _is_traced():
+def is_traced():
     """True while torch.jit.trace records a graph (exporters and TensorBoard's add_graph do so, too): sizes of tensors are tensors then, and
     what reads them is recorded and warned of."""
     return state.torch._C._get_tracing_state() is not None
