@@ -321,6 +321,20 @@ def test_two_changes_of_one_file_make_one_patch(on_cpu):
         on_cpu(program, patch=entry["patch"])
 
 
+def test_the_survey_leaves_no_trace_in_a_graph_that_is_recorded(on_cpu):
+    """torch.jit.trace records a model twice, and compares (TensorBoard's add_graph): of the first call nothing was looked at."""
+    program = """
+        import torch
+        model = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU()) for _ in range(4)))
+        torch.jit.trace(model, torch.ones(2, 8))
+        model(torch.ones(2, 8)).sum().backward()
+        print("traced")
+    """
+    outcome = on_cpu(program, "survey")
+    assert outcome.stdout.split() == ["traced"], outcome.stderr
+    assert outcome.document["survey"]["facts"]["blocks"] == 4
+
+
 def test_the_survey_says_what_can_be_tried(on_cpu):
     document = on_cpu(
         """

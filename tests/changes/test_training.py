@@ -71,6 +71,14 @@ def test_autocast_halves_activations(saves):
     assert entry["results"] == "different_training"
 
 
+@pytest.mark.parametrize("text", ["nn.functional.mse_loss(model(x), x).backward()", "(model(x) - x).square().mean().backward()"])
+def test_autocast_where_the_loss_is_made_as_it_is_differentiated(saves, text):
+    three = ADAM[ADAM.index("        y = model(x)"):ADAM.index("        optimizer.step()")]
+    before, after, entry = saves(ADAM.replace(three, "        %s\n" % text), "autocast=bf16")
+    assert before.allocated - after.allocated >= 8 * BLOCK // 2 - PARAMETERS
+    assert "loss.backward()" in entry["patch"]
+
+
 @pytest.mark.parametrize("device", ["torch.accelerator.current_accelerator() or torch.device(\"cpu\")", "torch.device(os.environ[\"D\"])"])
 def test_autocast_finds_the_card_however_it_is_named(saves, monkeypatch, device):
     """A text that names the CPU only, as many that take what device there is."""

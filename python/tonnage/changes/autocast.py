@@ -20,7 +20,8 @@ def edit(change, source):
         _switch_on(change, source, present, kind)
         return
     header = 'torch.autocast("%s", dtype=%s)' % (_device(source), kind)
-    steps = wrap.forward(change, source, "with %s:" % header, "run under autocast", _HOW % header)
+    steps = wrap.forward(change, source, "with %s:" % header, "run under autocast", _HOW % header,
+                         hoists=kind != _TYPES["fp16"])
     if kind == _TYPES["fp16"]:
         for step in steps:
             if step.scaler is None:

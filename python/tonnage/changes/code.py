@@ -12,6 +12,8 @@ LOOPS = (ast.For, ast.While, ast.AsyncFor)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 OPTIMIZERS = ("SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam", "RMSprop", "ASGD", "Rprop",
               "Adafactor", "SparseAdam", "LBFGS", "Muon")
+# Methods that change no more than the size or the type of a loss that is there.
+_REDUCTIONS = ("mean", "sum", "squeeze", "view", "float", "to", "type")
 
 
 class Step:
@@ -39,6 +41,13 @@ class Step:
                 first = index
                 last = index if last is None else last
         return self.block[first:last + 1] if first is not None else []
+
+    def makes_loss(self):
+        """True when the statement is this call alone, on one line, and what is differentiated is computed in it, not only scaled or reduced."""
+        alone = isinstance(self.statement, ast.Expr) and self.statement.value is self.call
+        one_line = self.statement.lineno == self.statement.end_lineno
+        made = [call for call in ast.walk(self.loss) if isinstance(call, ast.Call)] if self.loss is not None else []
+        return alone and one_line and any(not isinstance(call.func, ast.Attribute) or call.func.attr not in _REDUCTIONS for call in made)
 
 
 def steps(source):

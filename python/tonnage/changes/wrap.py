@@ -7,12 +7,26 @@ from . import arguments, code
 from .source import Conflict
 
 
-def forward(change, source, header, what, how):
-    """Wraps the statements that make the loss of each step of a file; returns the steps that were wrapped."""
+# Methods that bring a batch to where the model is, and make nothing.
+_MOVES = ("to", "cuda", "float", "half", "long")
+
+
+def forward(change, source, header, what, how, hoists=True):
+    """Wraps what makes the loss of each step of a file; returns the steps that were wrapped. With `hoists` a loss that is made where
+    backward() is called (`criterion(model(x), y).backward()`) becomes a statement of its own."""
     done = []
     edits = change.edits(source)
     for step in code.steps(source):
         statements = step.forward()
+        if hoists and step.makes_loss():
+            name = code.free_name(source, "loss")
+            edits.insert_before(step.statement, header, "    %s = %s" % (name, source.of(step.loss)))
+            edits.replace(step.loss, name)
+            change.note(place_of(source, step.statement), "line %d %s" % (step.statement.lineno, what))
+            change.effect()
+            done.append(step)
+            if not any(_computes(statement) for statement in statements):
+                continue
         if not statements:
             continue
         if not any(first <= statements[0].lineno <= last for first, last, text in edits.wraps):
@@ -20,11 +34,16 @@ def forward(change, source, header, what, how):
         place = place_of(source, statements[0])
         change.note(place, "lines %d to %d %s" % (statements[0].lineno, statements[-1].end_lineno, what))
         change.effect()
-        done.append(step)
+        done.extend([step] if step not in done else [])
     if done:
         code.need_import(edits, "torch")
         arguments.say(change, how)
     return done
+
+
+def _computes(statement):
+    """True when it calls anything but what moves a batch."""
+    return any(code.last(call.func) not in _MOVES for call in ast.walk(statement) if isinstance(call, ast.Call))
 
 
 def place_of(source, node):
