@@ -195,6 +195,39 @@ def test_batch_normalisation_makes_it_another_training(on_cpu):
     assert on_cpu(program, "accumulate=4").change("accumulate")["results"] == "different_training"
 
 
+MOVING = """
+    class Average(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("mean", torch.zeros(8))
+            self.register_buffer("cache", torch.zeros(1))
+
+        def forward(self, x):
+            if self.cache.dtype != x.dtype:
+                self.cache = self.cache.to(x.dtype)
+            if self.training:
+                self.%s
+            return x - self.mean[:, None, None]
+
+        def update(self, x):
+            self.mean.data.mul_(0.9).add_(x.mean((0, 2, 3)).detach(), alpha=0.1)
+
+"""
+
+
+@pytest.mark.parametrize("statement, results", [("update(x)", "different_training"), ("mean.lerp_(x.mean((0, 2, 3)).detach(), 0.1)", "different_training"),
+                                                ("mean = self.mean * 0.9 + x.mean((0, 2, 3)).detach() * 0.1", "different_training"),
+                                                ("training", "same_up_to_rounding")])  # fmt: skip
+def test_buffers_that_a_forward_pass_moves_make_it_another_training(on_cpu, statement, results):
+    """A codebook's running averages: moved once a piece. What is only carried to another type is no state."""
+    program = HEAD + MOVING % statement + MODELS["convolution"].replace("nn.GroupNorm(2, 8)", "Average()") + LOOP
+    assert program.count("Average()") == 1
+    outcome = on_cpu(program, "accumulate=4")
+    assert outcome.change("accumulate")["results"] == results, outcome.stderr
+    possible = {row["id"]: row["results"] for row in on_cpu(program, "survey").document["survey"]["possible"]}
+    assert possible["accumulate"] == results
+
+
 def test_a_batch_that_does_not_divide_is_refused(on_cpu):
     program = HEAD + MODELS["perceptron"] + LOOP
     entry = on_cpu(program, "accumulate=5").document["changes"][0]

@@ -247,6 +247,22 @@ def test_checkpointing_keeps_gradients_and_running_statistics(on_cpu, norm):
             assert b == pytest.approx(a, rel=1e-12)
 
 
+def test_checkpointing_that_moves_a_buffer_twice_says_so(on_cpu):
+    moving = "Moving()"
+    program = GRADIENTS.replace("    class Block", """    class Moving(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("mean", torch.zeros(8))
+
+        def forward(self, x):
+            self.mean.data.lerp_(x.detach().mean(0), 0.1)
+            return x - self.mean
+
+    class Block""") % moving
+    entry = on_cpu(program, "checkpoint").change("checkpoint")
+    assert entry["effective"] == 4 and entry["results"] == "different_training"
+
+
 def test_only_the_blocks_of_a_sequential_that_holds_more_are_checkpointed(on_cpu):
     """As a ResNet's children in one Sequential: an activation in place would change what a block in front of it has to keep."""
     program = (GRADIENTS % "nn.LayerNorm(8)").replace("nn.Sequential(*(Block() for _ in range(4)))",

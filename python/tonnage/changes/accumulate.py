@@ -92,7 +92,7 @@ class _Accumulation:
         hooks.watch_training_mode()
         arguments.hugging_face(change, self.for_hugging_face)
         arguments.lightning(change, self.for_lightning)
-        held_back.watch_batch_norm(change)
+        held_back.watch_what_sees_pieces(change)
         change.later.append(self.make_patch)
 
     # ---- trainers ----

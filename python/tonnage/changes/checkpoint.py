@@ -11,10 +11,11 @@ import ast
 import inspect
 import weakref
 
-from . import arguments, blocks, code, hooks, rewrite
+from . import arguments, blocks, code, hooks, moving_state, rewrite, table
 from .source import Conflict
 
 _HOW = "Checkpoint the %d %s blocks%s: their activations are computed again in backward."
+_MOVING = "%s moves buffers of its own in each forward pass: where that is computed again, it does so twice, which is another training."
 
 
 def install(change):
@@ -82,6 +83,10 @@ class _Checkpoint:
                 _apply(torch, block)
         place = hooks.place(frame)
         kind = type(found[0][1]).__name__
+        moving = next((part for name, block in chosen for part in [moving_state.of(block)] if part is not None), None)
+        if moving is not None:
+            self.change.weaken(table.DIFFERENT)
+            arguments.say(self.change, _MOVING % type(moving).__name__)
         for name, block in chosen:
             self.change.note(place, "%s is computed again in backward" % kind, module=name)
         self.change.effect(len(chosen))

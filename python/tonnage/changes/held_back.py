@@ -13,10 +13,11 @@ import gc
 import sys
 import weakref
 
-from . import arguments, code, hooks, table
+from . import arguments, code, hooks, moving_state, table
 
 _FRAMES = 30
 _BATCH_NORM = "The model's batch normalisation sees the smaller batches, which is another training."
+_MOVING = "%s moves buffers of its own in each forward pass: it does so for each of the smaller batches, which is another training."
 _IN_PLACE = ("mul_", "lerp_", "copy_", "add_")
 _BLENDS = ("lerp_", "mul_")
 _OF_A_MODEL = ("parameters", "named_parameters", "buffers", "state_dict")
@@ -133,9 +134,19 @@ def _takes_references(value):
         return False
 
 
-def watch_batch_norm(change):
-    """Batch normalisation sees smaller batches."""
+def watch_what_sees_pieces(change):
+    """Batch normalisation sees smaller batches, and buffers that each forward pass moves are moved more often."""
     from _tonnage_guest import imports
+
+    looked = weakref.WeakSet()
+
+    def called(root, frame):
+        if root.training and root not in looked:
+            looked.update(root.modules())
+            part = moving_state.of(root)
+            if part is not None:
+                change.weaken(table.DIFFERENT)
+                arguments.say(change, _MOVING % type(part).__name__)
 
     def watch(module):
         cls = module._NormBase
@@ -150,3 +161,4 @@ def watch_batch_norm(change):
         cls.__init__ = __init__
 
     imports.watch("torch.nn.modules.batchnorm", change.guarded(watch))
+    hooks.before_forward(change.guarded(called))

@@ -10,8 +10,8 @@ import os
 import sys
 import weakref
 
-from . import (arguments, blocks, command_line, config_files, environment, hooks, library_calls, loaders, meaning, options, results,
-               rewrite, source, table, train_mode)
+from . import (arguments, blocks, command_line, config_files, environment, hooks, library_calls, loaders, meaning, moving_state, options,
+               results, rewrite, source, table, train_mode)
 
 _VALUES = {"kv_cache_limit": "1"}
 
@@ -30,6 +30,7 @@ class _Facts:
         self.blocks = 0
         self.block = None
         self.batch_norm = False
+        self.moving_state = False  # a module of the model moves buffers in each forward pass
         self.eager_attention = False
         self.checkpointing_waits = False  # a model is trained in eval(), where what was configured does nothing
         self.evaluation_with_graph = 0
@@ -57,6 +58,7 @@ class _Facts:
             "blocks": self.blocks,
             "block": self.block,
             "batch_norm": self.batch_norm,
+            "moving_state": self.moving_state,
             "eager_attention": self.eager_attention,
             "checkpointing_waits": self.checkpointing_waits,
             "evaluation_with_graph": self.evaluation_with_graph,
@@ -181,6 +183,7 @@ def _look_at(facts, torch, module):
         facts.blocks, facts.block = len(found), type(found[0][1]).__name__
     norm = torch.nn.modules.batchnorm._BatchNorm
     facts.batch_norm = facts.batch_norm or any(isinstance(part, norm) and part.training for part in module.modules())
+    facts.moving_state = facts.moving_state or moving_state.of(module) is not None
     facts.checkpointing_waits = facts.checkpointing_waits or train_mode.waits(module)
     config = getattr(module, "config", None)
     facts.eager_attention = facts.eager_attention or getattr(config, "_attn_implementation", None) == "eager"

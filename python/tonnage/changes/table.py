@@ -248,7 +248,7 @@ def worse(one, two):
 def possible(facts):
     """[{"id", "title", "results", "values"}] of what may be tried in a program with these facts. Of the program's own
     options each value has its number of pieces that a batch is cut into."""
-    own = [{"id": name, "title": title, "results": promise, "values": [words for words, pieces in rows],
+    own = [{"id": name, "title": title, "results": DIFFERENT if name == "option_accumulate" and _sees_pieces(facts) else promise, "values": [words for words, pieces in rows],
             "pieces": [pieces for words, pieces in rows]}
            for name, title, promise, rows in facts["offers"]]
     return own + [{"id": row.id, "title": row.title, "results": _results(row, facts), "values": _values(row, facts)}
@@ -261,10 +261,15 @@ def module_of(name):
 
 
 def _results(row, facts):
-    """The promise, as far as the facts alone weaken it: batch normalisation sees smaller batches, and weights that were
-    pruned for good are trained again."""
-    weak = (row.id == "accumulate" and facts["batch_norm"]) or (row.id == "prune_remove" and _trains(facts))
+    """The promise, as far as the facts alone weaken it: what sees a batch sees smaller ones, and weights that were pruned for good
+    are trained again."""
+    weak = (row.id == "accumulate" and _sees_pieces(facts)) or (row.id == "prune_remove" and _trains(facts))
     return DIFFERENT if weak else row.results
+
+
+def _sees_pieces(facts):
+    """True where a batch in pieces is another for the model itself: batch normalisation, buffers that each forward pass moves."""
+    return facts["batch_norm"] or facts["moving_state"]
 
 
 def _values(row, facts):

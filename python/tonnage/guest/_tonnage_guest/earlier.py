@@ -327,7 +327,7 @@ def _running_frames(frame):
     """Ids of the frames that are running; id of a value -> [(frame, name)] of variables of functions; ids of what was made for that.
     Python's collector does not know the frames of functions that are running."""
     running, variables, shown = set(), {}, set()
-    for top in (frame, *sys._current_frames().values()):
+    for top in (frame, *frames.of_threads().values()):
         while top is not None:
             if id(top) not in running:
                 running.add(id(top))

@@ -7,6 +7,7 @@ taken then.
 """
 
 import sys
+import threading
 
 from . import cellnames, generated
 from .origin import GENERATED, LIBRARY, OWN, SYSTEM, USER, absolute, is_users, kind  # noqa: F401 (asked of here)
@@ -81,14 +82,20 @@ def place_of_traceback(trace):
     return best or fallback
 
 
+def of_threads():
+    """{thread: the innermost frame that is running in it}, of this one our caller's caller (or None). Nothing that lives in a frame may hold that
+    frame: it would stay, with all frames outside it and what the program has in them, until Python next collects garbage."""
+    running = sys._current_frames()
+    running[threading.get_ident()] = caller(1)
+    return running
+
+
 def backward_caller():
     """The frame of the thread that sits in autograd's engine call (the main thread first), or None."""
-    import threading
-
-    frames = sys._current_frames()
+    running = of_threads()
     main = threading.main_thread().ident
-    for ident in sorted(frames, key=lambda i: i != main):
-        frame = frames[ident]
+    for ident in sorted(running, key=lambda i: i != main):
+        frame = running[ident]
         while frame is not None:
             if frame.f_code.co_name == "_engine_run_backward":
                 return frame

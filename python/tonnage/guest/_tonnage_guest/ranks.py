@@ -95,7 +95,7 @@ def _place():
     while frame is not None and frames.kind(frame.f_code) is frames.OWN:
         frame = frame.f_back
     if frame is None:
-        frame = frames.backward_caller() or sys._current_frames().get(threading.main_thread().ident)
+        frame = frames.backward_caller() or frames.of_threads().get(threading.main_thread().ident)
     return frames.place(frame) if frame is not None else None
 
 

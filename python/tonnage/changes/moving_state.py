@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Modules that move buffers of their own in each forward pass in training: codebooks by running averages, queues of negatives, counters.
+
+A batch cut into pieces moves them once a piece, and a block that is computed again in backward moves them twice: both are another
+training. Batch normalisation does the same and is treated by itself (held_back.py, checkpoint.py); torch's own modules are known.
+
+Read in the text of the module's classes, from `forward` on through its own methods: an in-place method of a buffer or of its `.data`, an
+assignment to a part of it, or one that reads it, too. What is assigned without being read is a cache, and is made anew.
+"""
+
+import ast
+import inspect
+import textwrap
+
+_CARRIES = ("to", "cuda", "cpu", "float", "half", "type", "type_as", "contiguous")
+_READ = {}  # class -> names of buffers that forward moves
+
+
+def of(module):
+    """The first part of a module that moves buffers of its own, or None."""
+    return next((part for part in module.modules() if moves(part)), None)
+
+
+def moves(part):
+    """True where a call of this one part moves a buffer that it has."""
+    buffers = {name for name, value in part._buffers.items() if value is not None}
+    return bool(buffers) and part.training and not type(part).__module__.startswith("torch.") and bool(buffers & _moved_by(type(part)))
+
+
+def _moved_by(cls):
+    if cls not in _READ:
+        _READ[cls] = _moved_in(_methods(cls))
+    return _READ[cls]
+
+
+def _methods(cls):
+    """{name: node} of the methods of a class and of those above it, but torch's."""
+    found = {}
+    for each in cls.__mro__:
+        if each.__module__.startswith("torch.") or each is object:
+            continue
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(each)))
+        except (OSError, TypeError, SyntaxError):
+            continue
+        for node in tree.body[0].body if isinstance(tree.body[0], ast.ClassDef) else ():
+            if isinstance(node, ast.FunctionDef):
+                found.setdefault(node.name, node)
+    return found
+
+
+def _moved_in(methods):
+    moved, waiting, seen = set(), ["forward"], {"forward"}
+    for name in waiting:
+        for node in ast.walk(methods[name]) if name in methods else ():
+            moved |= _moved_at(node)
+            called = _own(node.func) if isinstance(node, ast.Call) else None
+            if called is not None and called not in seen:
+                seen.add(called)
+                waiting.append(called)
+    return moved
+
+
+def _moved_at(node):
+    """Names of attributes of `self` that this node alone moves."""
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if "inplace" not in name and (not name.endswith("_") or name.endswith("__")):
+            return set()
+        if isinstance(node.func, ast.Attribute) and "inplace" not in name:
+            return {_base(node.func.value)} - {None}
+        return {_base(node.args[0]) if node.args else None} - {None}
+    if isinstance(node, ast.AugAssign):
+        return {_base(node.target)} - {None}
+    if isinstance(node, ast.Assign) and not _only_carries(node.value):
+        return {found for target in node.targets for found in [_base(target)] if found is not None and (
+            isinstance(target, ast.Subscript) or any(_own(read) == found for read in ast.walk(node.value)))}
+    return set()
+
+
+def _only_carries(value):
+    """self.name.to(device) and the like: to another place or type, with the same values. What a method of its own makes is a cache."""
+    return isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and (
+        value.func.attr in _CARRIES or _own(value.func) is not None)
+
+
+def _own(node):
+    """`name` of self.name, or None."""
+    is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return node.attr if is_own else None
+
+
+def _base(node):
+    """`name` of self.name, self.name.data and self.name[...], or None."""
+    while isinstance(node, ast.Subscript) or (isinstance(node, ast.Attribute) and node.attr == "data"):
+        node = node.value
+    return _own(node)
