@@ -2,13 +2,20 @@
 """Samples that have not come yet: how long they are, in which order batches come, and what must stay as it is."""
 
 import ast
+import json
 import os
+import pathlib
 import subprocess
+import sys
 import textwrap
 
 import pytest
 from conftest import FAKE
 from test_steps import HEAD, TRAIN
+
+os.environ.setdefault("TONNAGE_RUN", "")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python/tonnage/guest"))
+from _tonnage_guest import lengths, looks  # noqa: E402
 
 FORKED = True  # ../fork_servers.py
 
@@ -271,3 +278,20 @@ for batch in DataLoader(torch.ones(4, 3, 16, 16), 4): print(tuple(batch.shape))
     assert done.stdout == f"{shapes} 7 True\n" * 2 + "list [(4, 12), (4,)]\n(4, 3, 16, 16)\n", done.stdout + done.stderr
     found = inputs(done)
     assert found["order"] == "pad" and found["padded_to"] == 12 and found["padded_batches"] == 3
+
+
+@pytest.mark.parametrize("piece", [1, 16, 24, 40, 4096])
+def test_a_sample_is_looked_at_once_in_whatever_pieces_its_rows_come(piece):
+    """A write of many rows is seen in part by who reads meanwhile, and the rows of one sample lie on both sides."""
+    samples, look = 20, looks.Look(20, 60)
+    os.write(look.words, b"".join(json.dumps({"path": path, "unit": "boxes"}).encode() + b"\n" for path in (".a", ".b", ".c")))
+    rows = b"".join(looks._ROW.pack(index, path, index + path) for index in range(samples) for path in range(3))
+    found = lengths.Lengths(samples, "samples")
+    for at in range(0, len(rows), piece):
+        os.write(look.rows, rows[at:at + piece])
+        assert not look.take(found)
+        assert found.looked <= samples
+    os.write(look.words, b'{"end": ""}\n')
+    assert look.take(found) and found.looked == samples
+    assert [list(found.column(path, "boxes")) for path in (".a", ".b", ".c")] == [
+        [index + number for index in range(samples)] for number in range(3)]

@@ -24,7 +24,9 @@ def of(module):
 def moves(part):
     """True where a call of this one part moves a buffer that it has."""
     buffers = {name for name, value in part._buffers.items() if value is not None}
-    return bool(buffers) and part.training and not type(part).__module__.startswith("torch.") and bool(buffers & _moved_by(type(part)))
+    if not buffers or not part.training or type(part).__module__.startswith("torch."):
+        return False
+    return not buffers.isdisjoint(_moved_by(type(part)))
 
 
 def _moved_by(cls):

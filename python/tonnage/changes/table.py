@@ -248,7 +248,8 @@ def worse(one, two):
 def possible(facts):
     """[{"id", "title", "results", "values"}] of what may be tried in a program with these facts. Of the program's own
     options each value has its number of pieces that a batch is cut into."""
-    own = [{"id": name, "title": title, "results": DIFFERENT if name == "option_accumulate" and _sees_pieces(facts) else promise, "values": [words for words, pieces in rows],
+    weak = "option_accumulate" if _sees_pieces(facts) else None
+    own = [{"id": name, "title": title, "results": DIFFERENT if name == weak else promise, "values": [words for words, pieces in rows],
             "pieces": [pieces for words, pieces in rows]}
            for name, title, promise, rows in facts["offers"]]
     return own + [{"id": row.id, "title": row.title, "results": _results(row, facts), "values": _values(row, facts)}

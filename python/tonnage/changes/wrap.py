@@ -6,7 +6,6 @@ import ast
 from . import arguments, code
 from .source import Conflict
 
-
 # Methods that bring a batch to where the model is, and make nothing.
 _MOVES = ("to", "cuda", "float", "half", "long")
 
@@ -19,26 +18,28 @@ def forward(change, source, header, what, how, hoists=True):
     for step in code.steps(source):
         statements = step.forward()
         if hoists and step.makes_loss():
-            name = code.free_name(source, "loss")
-            edits.insert_before(step.statement, header, "    %s = %s" % (name, source.of(step.loss)))
-            edits.replace(step.loss, name)
-            change.note(place_of(source, step.statement), "line %d %s" % (step.statement.lineno, what))
-            change.effect()
-            done.append(step)
-            if not any(_computes(statement) for statement in statements):
-                continue
+            _hoist(source, edits, step, header)
+            statements = [*(statements if any(_computes(each) for each in statements) else ()), step.statement]
         if not statements:
             continue
-        if not any(first <= statements[0].lineno <= last for first, last, text in edits.wraps):
-            edits.wrap(statements, header)
+        before = [each for each in statements if each is not step.statement]
+        if before and not any(first <= before[0].lineno <= last for first, last, text in edits.wraps):
+            edits.wrap(before, header)
         place = place_of(source, statements[0])
         change.note(place, "lines %d to %d %s" % (statements[0].lineno, statements[-1].end_lineno, what))
         change.effect()
-        done.extend([step] if step not in done else [])
+        done.append(step)
     if done:
         code.need_import(edits, "torch")
         arguments.say(change, how)
     return done
+
+
+def _hoist(source, edits, step, header):
+    """What a step differentiates is made in a `with` in front of it."""
+    name = code.free_name(source, "loss")
+    edits.insert_before(step.statement, header, "    %s = %s" % (name, source.of(step.loss)))
+    edits.replace(step.loss, name)
 
 
 def _computes(statement):

@@ -33,7 +33,7 @@ class _GivesUp(BaseException):
 class Look:
     """A look that is going on."""
 
-    __slots__ = ("count", "rows", "words", "until", "taken", "told", "paths", "ended")
+    __slots__ = ("count", "rows", "words", "until", "taken", "told", "last", "paths", "ended")
 
     def __init__(self, count, seconds):
         self.count = count
@@ -41,6 +41,7 @@ class Look:
         self.words = os.memfd_create("tonnage-words", os.MFD_CLOEXEC)
         self.until = _clock() + seconds
         self.taken = self.told = 0  # bytes
+        self.last = -1  # the sample whose rows were taken last: others of it may still come
         self.paths = []
         self.ended = None  # a sentence why it gave up, "" when it was done
 
@@ -72,12 +73,11 @@ class Look:
     def _take_rows(self, found):
         data = os.pread(self.rows, 64 << 20, self.taken)
         whole = len(data) // _ROW.size * _ROW.size
-        last = -1
         for index, path, count in _ROW.iter_unpack(data[:whole]):
             if path < len(self.paths):
                 found.column(*self.paths[path])[index] = count
-            if index != last:
-                found.looked, last = found.looked + 1, index
+            if index != self.last:
+                found.looked, self.last = found.looked + 1, index
         self.taken += whole
 
     def _close(self):
