@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parts of blocks joined by category and line, parameters by the model that they are of as well, with what they have in common.
+ * Parts of blocks joined by category and line, with what they have in common.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -54,27 +54,11 @@ tn__compare_origins(const struct tn_piece *left, const struct tn_piece *right)
 	return order ? order : compare_lines(&left->origin.user, &right->origin.user);
 }
 
-/* The label of a piece where it says which of several models it is of ("model UNet"), or "". */
-static const char *
-model_of(const struct tn_piece *piece)
-{
-	static const char model[] = "model ";
-	return piece->label && strncmp(piece->label, model, strlen(model)) == 0 ? piece->label : "";
-}
-
-/* One line may move several models to the card: they are not joined. */
-static int
-compare_keys(const struct tn_piece *left, const struct tn_piece *right)
-{
-	int order = tn__compare_origins(left, right);
-	return order || left->category != TN_CATEGORY_parameters ? order : strcmp(model_of(left), model_of(right));
-}
-
 static int
 compare_pieces(const void *left, const void *right)
 {
 	const struct tn_piece *one = left, *other = right;
-	int order = compare_keys(one, other);
+	int order = tn__compare_origins(one, other);
 	if (order)
 		return order;
 	if (one->bytes != other->bytes)
@@ -387,7 +371,7 @@ join(const struct tn_analysis *analysis, struct tn_piece *pieces, size_t count, 
 	if (count)
 		qsort(pieces, count, sizeof(*pieces), compare_pieces);
 	for (size_t first = 0; first < count; first = end) {
-		for (end = first + 1; end < count && compare_keys(&pieces[first], &pieces[end]) == 0;)
+		for (end = first + 1; end < count && tn__compare_origins(&pieces[first], &pieces[end]) == 0;)
 			end++;
 		TN_FORWARD_IF_ERROR(join_one(analysis, joining, &pieces[first], end - first));
 	}

@@ -96,13 +96,12 @@ end_of(const char *name, int columns, struct tn_style style, char buffer[TN_PLAC
 	return buffer;
 }
 
-/* What is on the card a second time is told as that, and the parameters of one model of several by its class; not by their parts. */
+/* What is on the card a second time is told as that, not by its parts. */
 static bool
 says_what(const struct tn_report_holder *holder)
 {
 	return holder->what != NULL &&
-	       (strncmp(holder->what, "model ", strlen("model ")) == 0 || strcmp(holder->what, "copy of the model") == 0 ||
-	        strcmp(holder->what, "DDP's buckets") == 0);
+	       (strcmp(holder->what, "copy of the model") == 0 || strcmp(holder->what, "DDP's buckets") == 0);
 }
 
 /* The fullest form that fits: place, function and parts; without the function; the file's name alone; parts in brief; the

@@ -23,36 +23,12 @@ print_part(FILE *out, const char *name, int64_t bytes, int64_t whole, const char
 	*between = ", ";
 }
 
-/* Where several models are on the card: " of UNet and TextEncoder", the largest first. */
-static void
-print_models(FILE *out, const struct tn_report_moment *moment)
-{
-	static const char model[] = "model ";
-	const char *names[2] = { "", "" };
-	size_t count = 0;
-	for (size_t i = 0; i < moment->holder_count; i++) { /* the largest come first */
-		const char *what = moment->holders[i].what;
-		if (what == NULL || strncmp(what, model, strlen(model)) != 0)
-			continue;
-		what += strlen(model);
-		if (strcmp(what, names[0]) == 0 || strcmp(what, names[1]) == 0)
-			continue;
-		if (count < 2)
-			names[count] = what;
-		count++;
-	}
-	if (count > 1)
-		fprintf(out, " of %s%s%s%s", names[0], count > 2 ? ", " : " and ", names[1], count > 2 ? " and others" : "");
-}
-
 static void
 why_alone(const struct tn_cause_facts *facts, FILE *out)
 {
 	const struct tn_need *need = &facts->report->need;
 	const char *between = "the model alone does not fit: ";
 	print_part(out, "parameters", need->parameters, need->lasting, &between);
-	if (need->parameters >= need->lasting / 50)
-		print_models(out, facts->moment);
 	print_part(out, "gradients", need->gradients, need->lasting, &between);
 	print_part(out, "optimizer state", need->state, need->lasting, &between);
 	fputs(" stay, whatever the batch", out);

@@ -64,13 +64,6 @@ def find(modules):
     return ids, any(_is_in(_called, one.module) for one in copies)
 
 
-def models(owners):
-    """{id of a module that owns parameters: "model " and the class of the outermost module that it is in}; {} where that is the same
-    for all."""
-    classes = {id(owner): "model " + type(list(_upwards(owner))[-1]).__name__ for owner in owners}
-    return classes if len(set(classes.values())) > 1 else {}
-
-
 def _add_up(owners):
     alive = [optimizer for optimizer in (reference() for reference in _optimizers.values()) if optimizer is not None]
     given = {id(parameter) for optimizer in alive for group in getattr(optimizer, "param_groups", ())
