@@ -228,6 +228,16 @@ def test_buffers_that_a_forward_pass_moves_make_it_another_training(on_cpu, stat
     assert possible["accumulate"] == results
 
 
+@pytest.mark.parametrize("layer, results", [("nn.InstanceNorm2d(8)", "same_up_to_rounding"),
+                                            ("nn.InstanceNorm2d(8, track_running_stats=True)", "different_training"),
+                                            ("nn.utils.parametrizations.spectral_norm(nn.Conv2d(8, 8, 1))", "different_training")])  # fmt: skip
+def test_layers_of_torch_that_move_buffers_make_it_another_training(on_cpu, layer, results):
+    """Running statistics of single instances, and the power iteration of spectral normalisation."""
+    program = HEAD + MODELS["convolution"].replace("nn.GroupNorm(2, 8)", layer) + LOOP
+    outcome = on_cpu(program, "accumulate=4")
+    assert outcome.change("accumulate")["results"] == results, outcome.stderr
+
+
 def test_a_batch_that_does_not_divide_is_refused(on_cpu):
     program = HEAD + MODELS["perceptron"] + LOOP
     entry = on_cpu(program, "accumulate=5").document["changes"][0]

@@ -2,14 +2,16 @@
 """Modules that move buffers of their own in each forward pass in training: codebooks by running averages, queues of negatives, counters.
 
 A batch cut into pieces moves them once a piece, and a block that is computed again in backward moves them twice: both are another
-training. Batch normalisation does the same and is treated by itself (held_back.py, checkpoint.py); torch's own modules are known.
+training. Batch normalisation does the same and is treated by itself (held_back.py, checkpoint.py).
 
 Read in the text of the module's classes, from `forward` on through its own methods: an in-place method of a buffer or of its `.data`, an
-assignment to a part of it, or one that reads it, too. What is assigned without being read is a cache, and is made anew.
+assignment to a part of it, or one that reads it, too. What is assigned without being read is a cache, and is made anew. Of torch's layers
+(torch.nn.modules), whose buffers are moved in C++, those for single instances move theirs where they keep running statistics.
 """
 
 import ast
 import inspect
+import sys
 import textwrap
 
 _CARRIES = ("to", "cuda", "cpu", "float", "half", "type", "type_as", "contiguous")
@@ -24,9 +26,14 @@ def of(module):
 def moves(part):
     """True where a call of this one part moves a buffer that it has."""
     buffers = {name for name, value in part._buffers.items() if value is not None}
-    if not buffers or not part.training or type(part).__module__.startswith("torch."):
+    if not buffers or not part.training:
         return False
-    return not buffers.isdisjoint(_moved_by(type(part)))
+    return _keeps_statistics(part) or not buffers.isdisjoint(_moved_by(type(part)))
+
+
+def _keeps_statistics(part):
+    norm = sys.modules["torch.nn.modules.instancenorm"]._InstanceNorm
+    return isinstance(part, norm) and part.track_running_stats
 
 
 def _moved_by(cls):
@@ -36,10 +43,10 @@ def _moved_by(cls):
 
 
 def _methods(cls):
-    """{name: node} of the methods of a class and of those above it, but torch's."""
+    """{name: node} of the methods of a class and of those above it, but those of torch's layers."""
     found = {}
     for each in cls.__mro__:
-        if each.__module__.startswith("torch.") or each is object:
+        if each.__module__.startswith("torch.nn.modules.") or each is object:
             continue
         try:
             tree = ast.parse(textwrap.dedent(inspect.getsource(each)))
