@@ -198,7 +198,7 @@ extern const char *const tn__label_of_copy; /* as the metadata call it, too */
 /* True for what DistributedDataParallel itself asked for. */
 bool tn__made_by_ddp(const struct tn_analysis *analysis, tn_stack stack);
 
-/* Joins pieces of the same category and line; fills holders, holder_count and labels of the moment. The pieces are put
+/* Joins pieces of the same category and line (and model, of parameters); fills holders, holder_count and labels of the moment. The pieces are put
  * in another order. */
 tn_status tn__join_pieces(const struct tn_analysis *analysis, struct tn_piece *pieces, size_t count,
                           struct tn_moment *moment);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/analysis.h"
+#include "analyze/labels.h"
 #include "base/error.h"
 
 /* doc/format/metadata.md: a byte is the first of these that claims it. */
@@ -83,13 +84,19 @@ share_out(const struct tn_edge *edges, size_t count, struct tn_parts *parts)
 	}
 }
 
+/* The label of the largest claim; of claims of a size, the first one's, but what is said of a module gives way: its parameters may be
+ * found to be a copy's later, or to be kept by an optimizer alone. */
 static void
 take_labels(const struct tn_claim *claims, size_t count, struct tn_parts *parts)
 {
 	uint64_t largest[TN_CATEGORIES] = { 0 };
 	for (size_t index = 0; index < count; index++) {
 		uint8_t category = claims[index].category;
-		if (claims[index].bytes <= largest[category] || !*claims[index].label)
+		const char *known = parts->labels[category];
+		uint64_t least = known && tn__module_of_label(known) && !tn__module_of_label(claims[index].label)
+		                     ? largest[category]
+		                     : largest[category] + 1;
+		if (claims[index].bytes < least || !*claims[index].label)
 			continue;
 		largest[category] = claims[index].bytes;
 		parts->labels[category] = claims[index].label;

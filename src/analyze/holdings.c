@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parts of blocks joined by category and line, with what they have in common.
+ * Parts of blocks joined by category and line, parameters by the module that they are of as well, with what they have in common.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "analyze/analysis.h"
+#include "analyze/labels.h"
 #include "base/error.h"
 
 enum {
@@ -54,11 +55,22 @@ tn__compare_origins(const struct tn_piece *left, const struct tn_piece *right)
 	return order ? order : compare_lines(&left->origin.user, &right->origin.user);
 }
 
+/* One line may move several modules to the card: they are not joined. */
+static int
+compare_keys(const struct tn_piece *left, const struct tn_piece *right)
+{
+	int order = tn__compare_origins(left, right);
+	if (order || left->category != TN_CATEGORY_parameters)
+		return order;
+	const char *one = tn__module_of_label(left->label), *other = tn__module_of_label(right->label);
+	return strcmp(one ? one : "", other ? other : "");
+}
+
 static int
 compare_pieces(const void *left, const void *right)
 {
 	const struct tn_piece *one = left, *other = right;
-	int order = tn__compare_origins(one, other);
+	int order = compare_keys(one, other);
 	if (order)
 		return order;
 	if (one->bytes != other->bytes)
@@ -371,7 +383,7 @@ join(const struct tn_analysis *analysis, struct tn_piece *pieces, size_t count, 
 	if (count)
 		qsort(pieces, count, sizeof(*pieces), compare_pieces);
 	for (size_t first = 0; first < count; first = end) {
-		for (end = first + 1; end < count && tn__compare_origins(&pieces[first], &pieces[end]) == 0;)
+		for (end = first + 1; end < count && compare_keys(&pieces[first], &pieces[end]) == 0;)
 			end++;
 		TN_FORWARD_IF_ERROR(join_one(analysis, joining, &pieces[first], end - first));
 	}

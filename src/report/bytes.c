@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyze/labels.h"
 #include "report/text.h"
 #include "verdict/paths.h"
 
@@ -96,12 +97,13 @@ end_of(const char *name, int columns, struct tn_style style, char buffer[TN_PLAC
 	return buffer;
 }
 
-/* What is on the card a second time is told as that, not by its parts. */
+/* What is on the card a second time is told as that, and the parameters of one module of several by its class; not by their parts. */
 static bool
 says_what(const struct tn_report_holder *holder)
 {
 	return holder->what != NULL &&
-	       (strcmp(holder->what, "copy of the model") == 0 || strcmp(holder->what, "DDP's buckets") == 0);
+	       (tn__module_of_label(holder->what) != NULL || strcmp(holder->what, "copy of the model") == 0 ||
+	        strcmp(holder->what, "DDP's buckets") == 0);
 }
 
 /* The fullest form that fits: place, function and parts; without the function; the file's name alone; parts in brief; the

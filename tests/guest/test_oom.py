@@ -130,6 +130,11 @@ def test_other_exception_has_its_place(run_with, wheel):
     assert done.document["out_of_memory"] is None and not done.document["out_of_memory_ended_process"]
 
 
+def test_the_message_of_an_exception_has_no_colours(run_with, wheel):
+    done = run_with(wheel, HEAD + "raise ValueError('\\x1b[1;31m\\x1b]8;;https://a\\x07\\n(1) in [1m] \\x1b[0;31mWeights only\\x1b[0m load')")
+    assert done.document["exception"]["message"] == "(1) in [1m] Weights only load"
+
+
 def test_library_oom_without_observer(run_with, wheel):
     done = run_with(wheel, HEAD + "raise RuntimeError('CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling x')")
     oom = done.document["out_of_memory"]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A verdict needs evidence, on real programs: doc/design/0018-evidence.md."""
 
+import re
+
 import pytest
 from conftest import MAIN
 
@@ -211,3 +213,34 @@ def test_a_model_that_is_traced_is_no_evidence_and_no_obstacle(tonnage):
     assert run.report["out_of_memory"]["step"] == 1 and run.report["steps"]["seen"] == 0, run.explain()
     assert not [row for row in run.report["sensors"] if row["state"] == "lost"], run.explain()
     assert "_tonnage_guest" not in run.stderr and "TracerWarning" not in run.stderr, run.stderr
+
+
+SEVERAL = """
+import torch
+from torch import nn
+
+class TextEncoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(*(nn.Linear(2048, 2048, bias=False) for _ in range(20)))
+        nn.ModuleList(self.layers)  # a container that is gone at once
+
+class UNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(*(nn.Linear(2048, 2048, bias=False) for _ in range(30)))
+
+models = [TextEncoder(), UNet()][%s:]
+for model in models:
+    model.cuda()
+"""
+
+
+def test_the_parameters_of_several_models_are_told_by_their_classes(tonnage):
+    """The line that moves them is the same; alone, a model needs no name."""
+    run = tonnage(MAIN, ["-c", SEVERAL % 0], "--gpu=rtx3060", "--memory=800MiB")
+    assert (run.status, run.verdict) == (10, "out_of_memory"), run.explain()
+    held = {row["what"]: row["bytes"] for row in run.report["out_of_memory"]["holders"] if row["category"] == "parameters"}
+    assert held["module TextEncoder"] == 20 << 24 and 0 < held["module UNet"] < 30 << 24, run.explain()
+    alone = tonnage(MAIN, ["-c", SEVERAL % 1], "--gpu=rtx3060", "--memory=500MiB")
+    assert not [row for row in alone.report["out_of_memory"]["holders"] if "UNet" in (row["what"] or "")], alone.explain()

@@ -16,7 +16,9 @@ _FEWEST = 4  # parameters: fewer of the same shapes are by chance
 _SHARE = 4  # of what is trained, the other one has at least 1/4
 _DEEPEST = 64
 
-_parents = {}  # id of a module -> weak references to it and to the module that it was put into last
+_MOST_PARENTS = 4  # of a module, the last ones
+
+_parents = {}  # id of a module -> a weak reference to it, and those to the modules that it was put into, the last one first
 _optimizers = {}  # id -> weak reference
 _called = {}  # the same, of modules that were called from outside
 
@@ -37,8 +39,12 @@ def note_call(module):
 @guard.alone
 def note_child(module, child):
     """A module becomes a part of another one."""
-    if child is not None:
-        _parents[id(child)] = (weakref.ref(child), weakref.ref(module))
+    if child is None:
+        return
+    known, parents = _parents.get(id(child), (None, ()))
+    others = parents if known is not None and known() is child else ()
+    kept = [one for one in others if one() is not None and one() is not module]
+    _parents[id(child)] = (known if others else weakref.ref(child), (weakref.ref(module), *kept[:_MOST_PARENTS - 1]))
 
 
 class _Sum:
@@ -62,6 +68,28 @@ def find(modules):
     ids = {id(parameter) for owner in owners if any(id(module) in roots for module in _upwards(owner))
            for parameter in owner._parameters.values() if parameter is not None}
     return ids, any(_is_in(_called, one.module) for one in copies)
+
+
+def names(owners):
+    """{id of a module that owns parameters: "module " and the class of the outermost module that it is in}; {} where that is the same
+    for all. Containers and layers of torch itself have no name that tells anything."""
+    found = {id(owner): _name(owner) for owner in owners if any(_on_a_card(owner))}
+    return found if len(set(found.values())) > 1 else {}
+
+
+def _on_a_card(owner):
+    return (parameter is not None and parameter.is_cuda for parameter in owner._parameters.values())
+
+
+def _name(owner):
+    """Of what wraps a model (DistributedDataParallel, a compiled one), the model in it is meant."""
+    for module in reversed(list(_upwards(owner))):
+        cls = type(module)
+        if cls.__module__.startswith("torch.nn.modules."):
+            return ""
+        if not cls.__module__.startswith("torch."):
+            return "module " + cls.__name__
+    return ""
 
 
 def _add_up(owners):
@@ -124,9 +152,12 @@ def _upwards(module):
 
 
 def _parent(module):
-    """The module that this one is in; None for the outermost."""
-    child, parent = _parents.get(id(module), (None, None))
+    """The module that this one is in, the last of several; None for the outermost."""
+    child, parents = _parents.get(id(module), (None, ()))
     if child is None or child() is not module:
         return None
-    owner = parent()
-    return owner if owner is not None and any(part is module for part in owner._modules.values()) else None
+    for parent in parents:
+        owner = parent()
+        if owner is not None and any(part is module for part in owner._modules.values()):
+            return owner
+    return None

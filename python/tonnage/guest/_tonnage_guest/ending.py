@@ -15,6 +15,7 @@ Status of a `raise SystemExit(n)` is unknown here; the supervisor knows it.
 import atexit
 import gc
 import os
+import re
 import sys
 import threading
 import time
@@ -26,6 +27,7 @@ from .state import settings, state
 _TEXTS = ("CUDA out of memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED",
           "CUDNN_STATUS_ALLOC_FAILED", "cuda runtime error (2) : out of memory")
 _MAX_CHAIN = 50
+_TERMINAL = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)")  # colours, links and other sequences
 
 
 class _Seen:
@@ -129,7 +131,7 @@ def describe(error):
 
 
 def _first_line(error):
-    lines = str(error).strip().splitlines()
+    lines = _TERMINAL.sub("", str(error)).strip().splitlines()
     return lines[0][:1000] if lines else ""
 
 

@@ -40,9 +40,10 @@ def look():
     owners = tuple(_living(_modules))
     second, called = copies.find(owners)
     facts.note_copies(called)
+    names = copies.names(owners)
     for module in owners:
         for parameter in tuple(module._parameters.values()):
-            _add_parameter(rows, seen, parameter, "copy of the model" if id(parameter) in second else "")
+            _add_parameter(rows, seen, parameter, "copy of the model" if id(parameter) in second else names.get(id(module), ""))
         for name, tensor in tuple(module._buffers.items()):
             if tensor is not None:
                 _add_kept(rows, tensor, "pruning masks" if _is_mask(module, name) else "kept by modules")

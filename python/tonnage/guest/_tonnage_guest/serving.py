@@ -114,5 +114,6 @@ def _finishes():
     peaks.tell_ledger()
     history.finish()
     settle.flush_program()
+    settle.flush_changes()
     record.write_now()
     return growth.allocated_now(), -1, "more"

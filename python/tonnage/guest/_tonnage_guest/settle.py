@@ -118,6 +118,7 @@ def _all_settled():
     if settings.program is not None and _steps.shown != _steps.last_peak:
         _steps.shown = _steps.last_peak
         history.finish()
+        flush_changes()
         record.write_now()
     return ranks.all_settled()
 
@@ -246,7 +247,7 @@ def _stop(reason):
     guard.alone(reads.finish)()
     work.finish()
     ahead.finish()
-    _flush_changes()
+    flush_changes()
     record.write_now()
     if ledger.ask_to_stop(ledger.SETTLED if reason == "settled" else ledger.LIMIT):
         until = _clock() + _PATIENCE
@@ -256,7 +257,7 @@ def _stop(reason):
     record.write_now()
 
 
-def _flush_changes():
+def flush_changes():
     """What the changes that are tried have to tell: they write at the program's end, which does not come."""
     results = sys.modules.get("_tonnage_changes.results")
     if results is not None:
