@@ -30,7 +30,7 @@ ADAPTERS = 1023  # so many that the peak is in the update, where all of their gr
 # Some: the ranks that are run in the second run. Alike: are all of the others as these (None: not said by hand)? Said: is that proven, or a bound, or does a call end the run that
 # only a rank which is not run could answer?
 Row = collections.namedtuple("Row", "scheme variant ranks python words formula some alike said bucket", defaults=[False])
-FIRST, ENDS = "0", "0,1,3"
+FIRST, ENDS, EACH = "0", "0,1,3", "0,1,2"
 
 
 def pair(scheme, variant, python, words, formula, answers, **more):
@@ -49,7 +49,8 @@ ROWS = [
     *pair("FSDP2", "uneven rows", MAIN, ["sharded.py", "fsdp2"], by_hand.sharded_by_rows, LAST_SHORT),
     *pair("FSDP2", "uneven rows, tied embedding", MAIN, ["sharded.py", "fsdp2", "tied"], by_hand.tied_by_rows, LAST_SHORT),
     Row("FSDP2", "uneven rows", 5, MAIN, ["sharded.py", "fsdp2"], by_hand.sharded_by_rows, "0,1,3,4", True, "proven"),
-    Row("FSDP2", "two copies of two uneven parts", 4, MAIN, ["sharded.py", "hybrid"], by_hand.hybrid, ENDS, False, "bound"),
+    Row("FSDP2", "two copies of two uneven parts", 4, MAIN, ["sharded.py", "hybrid"], by_hand.hybrid, ENDS, True, "proven"),
+    Row("FSDP2", "two copies of two uneven parts, the second copy's last rank left out", 4, MAIN, ["sharded.py", "hybrid"], by_hand.hybrid, EACH, True, "proven"),
     *pair("ZeRO-1", "ZeroRedundancyOptimizer", MAIN, ["sharded.py", "zero"], by_hand.zero_redundancy, SAME),
     *pair("ZeRO-1", "DeepSpeed, bucket of 1e6", DEEPSPEED, ["deepspeed_zero.py", "1", str(by_hand.SMALL_BUCKET)], functools.partial(by_hand.deepspeed, 1, by_hand.SMALL_BUCKET), FIRST_MORE),
     *pair("ZeRO-1", "DeepSpeed, bucket of 5e8", DEEPSPEED, ["deepspeed_zero.py", "1", str(by_hand.LARGEST_BUCKET)], functools.partial(by_hand.deepspeed, 1, by_hand.LARGEST_BUCKET), SAME, bucket=True),
@@ -58,7 +59,7 @@ ROWS = [
     *pair("ZeRO-3", "DeepSpeed, bucket of 1e6", DEEPSPEED, ["deepspeed_zero.py", "3", str(by_hand.SMALL_BUCKET)], functools.partial(by_hand.deepspeed, 3, by_hand.SMALL_BUCKET), SAME),
     *pair("ZeRO-3", "DeepSpeed, bucket of 5e8", DEEPSPEED, ["deepspeed_zero.py", "3", str(by_hand.LARGEST_BUCKET)], functools.partial(by_hand.deepspeed, 3, by_hand.LARGEST_BUCKET), SAME, bucket=True),
     Row("TP 2", "", 2, MAIN, ["sharded.py", "tp2"], by_hand.tensor_parallel_of_two, FIRST, True, "bound"),
-    Row("TP 2", "x FSDP2 of 2", 4, MAIN, ["sharded.py", "tp2"], by_hand.tensor_parallel_of_two, ENDS, True, "bound"),  # the first rank of each two scatters
+    Row("TP 2", "x FSDP2 of 2", 4, MAIN, ["sharded.py", "tp2"], by_hand.tensor_parallel_of_two, ENDS, True, "proven"),
     Row("TP 4", "", 4, MAIN, ["sharded.py", "tp"], by_hand.tensor_parallel, ENDS, True, "proven"),
     Row("pipeline 2", "GPipe", 2, MAIN, ["sharded.py", "pipeline"], by_hand.stage, FIRST, None, "bound"),
     Row("pipeline 2", "embedding first, output last", 2, MAIN, ["sharded.py", "ends"], by_hand.stage_with_ends, FIRST, None, "bound"),

@@ -60,6 +60,8 @@ LLAMA_405B = Llama(126, 16384, 53248, 128256, 8 * 128, 128)
 
 PACKED = ["tokenizer.max_seq_len=2048", "dataset.packed=True", "batch_size=2", "compile=True", "gradient_accumulation_steps=1"]
 
+FLOAT8 = ["--float8.enable_float8_linear", "--float8.enable_fsdp_float8_all_gather", "--float8.precompute_float8_dynamic_scale_for_fsdp"]
+
 ROWS = {  # name -> (published GiB, source, cards, how it is started)
     "torchtitan, 8 cards": (82.4, TITAN + ", table 1", H100_8, ("titan", 8, 1, ["--training.local-batch-size=2"])),
     "torchtitan compiled, 8 cards": (77.0, TITAN + ", table 1", H100_8, ("titan", 8, 1, ["--training.local-batch-size=2", "--training.compile"])),
@@ -74,6 +76,10 @@ ROWS = {  # name -> (published GiB, source, cards, how it is started)
     "torchao's baseline, torchtitan of 2024, 8 cards": (47.65, "torchao 0.13, torchao/float8/README.md, none (bfloat16)", H100_8,
                                                         ("titan_2024", 8, 1, ["--training.compile", "--training.batch_size", "1"])),
     # Of my own finding
+    "torchtitan of 2024 compiled, 8-bit floats, 8 cards": (76.8, TITAN + ", table 1", H100_8, ("titan_2024", 8, 1, ["--training.compile", *FLOAT8])),
+    "torchtitan of 2024 compiled, 8-bit floats, 128 cards": (61.8, TITAN + ", table 3", H100_128, ("titan_2024", 8, 16, ["--training.compile", *FLOAT8])),
+    "torchtitan of 2024 compiled, 8-bit floats, 32768 tokens, 8 cards": (83.9, TITAN + ", table 2", H100_8, ("titan_2024", 8, 1, [
+        "--training.compile", *FLOAT8, "--training.batch_size", "1", "--training.seq_len", "32768", "--activation_checkpoint.mode", "full"])),
     "torchao's baseline, 8 cards": (47.65, "torchao 0.13, torchao/float8/README.md, none (bfloat16)", H100_8,
                                     ("titan", 8, 1, ["--training.local-batch-size=1", "--training.compile"])),
     "torchtune 70B, offloaded": (13.9, TUNE, A100_8, ("tune", "full_finetune_distributed", "llama3_1/70B_full", LLAMA_70B, [*PACKED, "optimizer.fused=True"])),

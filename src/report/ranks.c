@@ -89,14 +89,32 @@ json_t *
 tn__json_ranks(const struct tn_report *report)
 {
 	json_t *array = json_array();
+	const struct tn_job *job = &report->job;
+	size_t absent = 0;
 	for (size_t i = 0; i < report->rank_count; i++) {
-		const struct tn_rank *item = &report->ranks[i];
-		int64_t behind = report->job.ranks > 0 ? tn__job_behind(report, item) : 0;
-		json_array_append_new(array, rank_object(report, item));
-		for (int64_t absent = 1; absent <= behind; absent++)
-			json_array_append_new(array, absent_object(report, item->rank + absent, item));
+		for (; absent < job->absent_count && job->absent[absent].rank < report->ranks[i].rank; absent++)
+			json_array_append_new(
+				array, absent_object(report, job->absent[absent].rank, &report->ranks[job->absent[absent].like]));
+		json_array_append_new(array, rank_object(report, &report->ranks[i]));
 	}
+	for (; absent < job->absent_count; absent++)
+		json_array_append_new(
+			array, absent_object(report, job->absent[absent].rank, &report->ranks[job->absent[absent].like]));
 	return array;
+}
+
+/* A rank that is run, with those that it stands for. */
+static json_t *
+class_object(const struct tn_report *report, const struct tn_rank *rank)
+{
+	int64_t ranks = 1;
+	bool proven = true;
+	for (int why = 0; why < TN_LIKENESSES; why++) {
+		int64_t count = tn__job_count_like(report, rank, (enum tn_likeness)why);
+		ranks += count;
+		proven = proven && (count == 0 || tn__likeness_is_proof((enum tn_likeness)why));
+	}
+	return json_pack("{s:I, s:I, s:b}", "rank", (json_int_t)rank->rank, "ranks", (json_int_t)ranks, "proven", proven);
 }
 
 json_t *
@@ -107,10 +125,7 @@ tn__json_job(const struct tn_report *report)
 		return json_null();
 	json_t *classes = json_array();
 	for (size_t i = 0; i < report->rank_count; i++)
-		json_array_append_new(classes, json_pack("{s:I, s:I, s:b}", "rank", (json_int_t)report->ranks[i].rank, "ranks",
-		                                         (json_int_t)(1 + tn__job_behind(report, &report->ranks[i])), "proven",
-		                                         tn__job_behind(report, &report->ranks[i]) == 0 ||
-		                                             tn__job_is_like(report, &report->ranks[i])));
+		json_array_append_new(classes, class_object(report, &report->ranks[i]));
 	return json_pack("{s:I, s:I, s:b, s:o}", "ranks", (json_int_t)job->ranks, "run", (json_int_t)report->rank_count,
 	                 "proven", tn__job_is_proven(report), "classes", classes);
 }
@@ -226,10 +241,18 @@ list_ranks(const struct tn_report *report, char out[64])
 		snprintf(out + length, 64 - length, ", ...");
 }
 
-/* Which ranks of the job were run, whom they stand for, and why that may be believed. */
+/* Which ranks of the job were run, whom they stand for, and why that may be believed. A job that failed says only the first: how
+ * far each rank came is chance, then. */
 static void
 say_job(const struct tn_printer *printer, const struct tn_report *report)
 {
+	static const char *const likenesses[TN_LIKENESSES] = {
+		[TN_LIKENESS_NONE] = ": not proven, it did not do the same as the next one that was run (--ranks runs more)",
+		[TN_LIKENESS_NOT_ITS_PLACE] =
+			": not proven, ranks with the same place in a smaller group did not do the same (--ranks runs more)",
+		[TN_LIKENESS_NEXT] = ", which did the same as the next one that was run: operations, bytes and allocations",
+		[TN_LIKENESS_PLACE] = ", which has the same place in each group of ranks in which places make a difference",
+	};
 	char run[64] = "";
 	list_ranks(report, run);
 	char nodes[64] = "";
@@ -237,21 +260,15 @@ say_job(const struct tn_printer *printer, const struct tn_report *report)
 		snprintf(nodes, sizeof(nodes), " on %lld nodes", (long long)tn__job_nodes(report));
 	tn__say(printer, TN_TINT_NONE, 2, "of the job's %lld ranks%s %zu were run: %s", (long long)report->job.ranks, nodes,
 	        report->rank_count, run);
-	for (size_t i = 0, said = 0; i < report->rank_count && said < MOST_CARDS_SAID; i++) {
-		const struct tn_rank *rank = &report->ranks[i];
-		int64_t behind = tn__job_behind(report, rank);
-		if (behind == 0 || report->verdict == TN_VERDICT_FAILED)
-			continue; /* how far each came is chance, then */
-		said++;
-		tn__say(
-			printer, TN_TINT_NONE, 2, "%lld rank%s like rank %lld%s", (long long)behind, behind == 1 ? "" : "s",
-			(long long)rank->rank,
-			tn__job_is_like(report, rank)
-				? ", which did the same as the next one that was run: operations, bytes and allocations"
-			: rank->unlike_place
-				? ": not proven, ranks with the same place in a smaller group did not do the same (--ranks runs more)"
-				: ": not proven, it did not do the same as the next one that was run (--ranks runs more)");
-	}
+	for (size_t i = 0, said = 0; i < report->rank_count && report->verdict != TN_VERDICT_FAILED; i++)
+		for (int why = 0; why < TN_LIKENESSES && said < MOST_CARDS_SAID; why++) {
+			int64_t count = tn__job_count_like(report, &report->ranks[i], (enum tn_likeness)why);
+			if (count > 0) {
+				tn__say(printer, TN_TINT_NONE, 2, "%lld rank%s like rank %lld%s", (long long)count,
+				        count == 1 ? "" : "s", (long long)report->ranks[i].rank, likenesses[why]);
+				said++;
+			}
+		}
 }
 
 static bool

@@ -354,6 +354,8 @@ bool tn__ranks_hang(const struct tn_ledger *ledger, const struct tn_endings *end
                     double now);
 /* Who waited for whom, when that ended the run. */
 void tn__ranks_collect_hang(const struct tn_ledger *ledger, const struct tn_endings *endings, struct tn_report *report);
+/* Of a job of which not all ranks are run, which of those that are the others are like, in report->job. `ranks` stand by rank. */
+void tn__collect_job(const struct tn_ledger *ledger, struct tn_report *report);
 /* Of a program that is no rank the card that refused it last is the one that ran out. */
 void tn__mark_refusing_card(const struct tn_ledger *ledger, struct tn_report *report);
 /* Adds a finding of what ranks hold of other ranks' cards; after the verdict, which it may be the reason of. out_pid: the

@@ -334,70 +334,6 @@ by_rank(const void *one, const void *two)
 	return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-/* Whether two ranks did the same up to the end of the last step that both have marked. */
-static bool
-did_the_same(const struct tn_ledger_rank *one, const struct tn_ledger_rank *other)
-{
-	uint64_t last = 0;
-	bool same = false;
-	for (int i = 0; one != NULL && other != NULL && i < TN_LEDGER_MARKS; i++) {
-		if (one->marks[i].step <= last || one->marks[i].step != other->marks[i].step)
-			continue;
-		last = one->marks[i].step;
-		same = one->marks[i].hash == other->marks[i].hash;
-	}
-	return same;
-}
-
-/* The place of a rank in its group of this size and stride, where all ranks of the job are in such groups. */
-static int64_t
-place_in(int64_t rank, int32_t ranks, int32_t stride)
-{
-	return rank / stride % ranks;
-}
-
-/* Whether the ranks that are run and have the same place in a smaller group as `absent` did something else than the one that stands
- * for it, all of them. With two pipeline stages that take turns, the ranks beside an absent one may both be of the other stage. */
-static bool
-is_unlike_its_place(const struct tn_ledger *ledger, const struct tn_ledger_rank *stand_in, int64_t absent)
-{
-	for (int i = 0; i < TN_LEDGER_GROUPS && stand_in->groups[i].ranks > 0; i++) {
-		int32_t ranks = stand_in->groups[i].ranks, stride = stand_in->groups[i].stride;
-		int64_t place = place_in(absent, ranks, stride);
-		bool alike = place == place_in(stand_in->rank, ranks, stride), others = false;
-		for (uint32_t j = 0; !alike && j < ledger->rank_count; j++) {
-			const struct tn_ledger_rank *other = &ledger->ranks[j];
-			if (place_in(other->rank, ranks, stride) != place)
-				continue;
-			others = true;
-			alike = did_the_same(stand_in, other);
-		}
-		if (others && !alike)
-			return true;
-	}
-	return false;
-}
-
-/* A job of which not all ranks are run. */
-static void
-collect_job(const struct tn_ledger *ledger, struct tn_report *report)
-{
-	report->job.cards = ledger->node_cards;
-	for (size_t i = 0; i < report->rank_count; i++) {
-		const struct tn_ledger_rank *row = tn__rank_row(ledger, report->ranks[i].pid);
-		if (row != NULL && row->ranks > report->job.ranks)
-			report->job.ranks = row->ranks;
-		if (i + 1 < report->rank_count)
-			report->ranks[i].did_as_next = did_the_same(row, tn__rank_row(ledger, report->ranks[i + 1].pid));
-	}
-	for (size_t i = 0; i < report->rank_count; i++) {
-		const struct tn_ledger_rank *row = tn__rank_row(ledger, report->ranks[i].pid);
-		int64_t behind = row != NULL ? tn__job_behind(report, &report->ranks[i]) : 0;
-		for (int64_t far = 1; far <= behind && !report->ranks[i].unlike_place; far++)
-			report->ranks[i].unlike_place = is_unlike_its_place(ledger, row, row->rank + far);
-	}
-}
-
 /* A process that is no rank (a loader's worker with the launcher's environment) is left out where the ledger knows ranks. */
 static void
 drop_others(const struct tn_ledger *ledger, struct tn_report *report)
@@ -505,7 +441,7 @@ tn__ranks_collect(const struct tn_watch *watch, const struct tn_guest_news *news
 		collect_rank(ledger, &report->ranks[i]);
 	qsort(report->ranks, report->rank_count, sizeof(report->ranks[0]), by_rank);
 	if (ledger->ranks_run > 0)
-		collect_job(ledger, report);
+		tn__collect_job(ledger, report);
 	if (watch->ending.interrupted_by == 0)
 		collect_dead(ledger, &watch->endings, report);
 	for (uint32_t i = 0; ledger->device_count > 1 && i < ledger->device_count && i < TN_MAX_DEVICES; i++)

@@ -217,6 +217,7 @@ tn__report_free(struct tn_report *report)
 	for (size_t i = 0; i < report->card_count; i++)
 		free_moment(&report->cards[i].at_peak);
 	tn__programs_free(&report->programs);
+	free(report->job.absent);
 	tn__report_free_place(report->hang.who.at);
 	for (size_t i = 0; i < report->hang.count; i++)
 		tn__report_free_place(report->hang.waiting[i].at);

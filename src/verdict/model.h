@@ -318,9 +318,6 @@ struct tn_rank {
 	struct tn_place *ended_at; /* its exception, or its call of exit; NULL: unknown */
 	int64_t
 		failed_ns; /* when it raised that, or left with another status than 0 (CLOCK_MONOTONIC); TN_NO_FIGURE: it did not */
-	bool
-		did_as_next, /* not all ranks are run: the next one that is did the same, up to the last step of both that is known */
-		unlike_place; /* of one that it stands for, the ranks with the same place in a smaller group did something else */
 };
 
 /* One of several programs that ran at the same time, with all of its processes. */
@@ -346,9 +343,26 @@ struct tn_programs {
 	struct tn_program items[TN_PROGRAMS];
 };
 
+/* What shows that a rank that is not run is like one that is. */
+enum tn_likeness {
+	TN_LIKENESS_NONE,          /* nothing: those beside it that are run did not do the same */
+	TN_LIKENESS_NOT_ITS_PLACE, /* nothing: those with the same place in a smaller group did something else */
+	TN_LIKENESS_NEXT, /* the next ones that are run, below and above, did the same, up to the last step of both that is known */
+	TN_LIKENESS_PLACE, /* they differ only in places within groups that are seen to make no difference */
+	TN_LIKENESSES
+};
+
+struct tn_absent_rank {
+	int64_t rank;
+	size_t like; /* in `ranks` */
+	enum tn_likeness why;
+};
+
 /* Where not all ranks of the job are run (doc/design/0031-absent-ranks.md), how many there are, and cards of a node; else 0. */
 struct tn_job {
 	int64_t ranks, cards;
+	struct tn_absent_rank *absent; /* by rank; owned */
+	size_t absent_count;
 };
 
 /* A card of a run that has several. */
