@@ -14,8 +14,9 @@
 /* A kind of smaller groups that the job's ranks talk within: so many ranks, each so far from the next. */
 struct group {
 	int32_t ranks, stride;
-	bool differ, same;  /* two that are run and have different places in it alone did something else; did the same */
-	bool last_was_same; /* one of the latter has the last place */
+	bool differ; /* two that are run and have different places in it alone did not do the same */
+	bool first_same,
+		last_same; /* of two such that did the same one has the first place, the last one: where uneven parts differ */
 };
 
 struct job {
@@ -87,11 +88,11 @@ compare_places(struct job *job)
 				struct group *group = &job->groups[k];
 				if (mask != UINT32_C(1) << k)
 					continue;
+				int64_t a = place_in(group, one->rank), b = place_in(group, other->rank), last = group->ranks - 1;
 				bool same = did_the_same(one, other);
-				group->same |= same;
 				group->differ |= !same;
-				group->last_was_same |= same && (place_in(group, one->rank) == group->ranks - 1 ||
-				                                 place_in(group, other->rank) == group->ranks - 1);
+				group->first_same |= same && (a == 0 || b == 0);
+				group->last_same |= same && (a == last || b == last);
 			}
 		}
 	}
@@ -135,7 +136,7 @@ with_the_same_places(const struct job *job, int64_t absent)
 		bool alike = job->rows[i] != NULL;
 		for (size_t k = 0; alike && k < job->group_count; k++)
 			if (mask & UINT32_C(1) << k)
-				alike = job->groups[k].last_was_same && !job->groups[k].differ;
+				alike = job->groups[k].first_same && job->groups[k].last_same && !job->groups[k].differ;
 		if (!alike || __builtin_popcount(mask) >= fewest)
 			continue;
 		fewest = __builtin_popcount(mask);
