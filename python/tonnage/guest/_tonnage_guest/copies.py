@@ -60,6 +60,7 @@ def find(modules):
     """(ids of the parameters of copies, whether one of the copies has been called) among the parameters of `modules`, which own
     them."""
     owners = list(modules)
+    _look_for_parents(owners)
     sums, whole = _add_up(owners)
     copies = [one for one in sums.values() if _is_copy(one, sums, whole)]
     if not copies:
@@ -68,6 +69,18 @@ def find(modules):
     ids = {id(parameter) for owner in owners if any(id(module) in roots for module in _upwards(owner))
            for parameter in owner._parameters.values() if parameter is not None}
     return ids, any(_is_in(_called, one.module) for one in copies)
+
+
+def _look_for_parents(owners):
+    """A container may take a module without a word (ModuleList.insert). It is known by what it is in, or by its other parts."""
+    roots = {id(outermost(owner)) for owner in owners}
+    if len(roots) < 2:
+        return
+    known = (reference() for child, parents in tuple(_parents.values()) for reference in (child, *parents))
+    for module in {id(module): module for module in known if module is not None}.values():
+        for part in tuple(module._modules.values()):
+            if id(part) in roots:
+                note_child(module, part)
 
 
 def names(owners):
