@@ -3,35 +3,21 @@
  * What an out-of-memory that the program caught left behind: its exception holds the frames that it went through, and these their
  * tensors, while the program tries again.
  */
-#include <string.h>
-
 #include "analyze/findings.h"
 
 #define LEAST ((uint64_t)64 << 20)
 
-/* A pass was begun between two times: the program tried again, and did not only take another way inside of a pass. */
-static bool
-has_tried_again(const struct tn_metadata *metadata, int64_t from, uint32_t state, const struct tn_analysis *analysis)
-{
-	for (size_t i = 0; i < metadata->phases_count; i++) {
-		const struct tn_metadata_phase *phase = &metadata->phases[i];
-		bool pass = strcmp(phase->name, "forward") == 0 || strcmp(phase->name, "evaluation") == 0;
-		if (pass && phase->time > from && tn__state_at(analysis, phase->time) <= state)
-			return true;
-	}
-	return false;
-}
-
-/* The state at the last out-of-memory on this card after which the program tried again; 0: there was none. */
+/* The state at the last out-of-memory on this card whose exception was there as the program tried again; 0: there was none. */
 static uint32_t
 last_caught(const struct tn_look_around *around)
 {
-	const struct tn_metadata *metadata = &around->analysis->metadata;
+	const struct tn_analysis *analysis = around->analysis;
+	const struct tn_metadata *metadata = &analysis->metadata;
 	for (size_t i = metadata->ooms_count; i-- > 0;) {
 		const struct tn_metadata_oom *oom = &metadata->ooms[i];
-		if (oom->device == around->analysis->device &&
-		    has_tried_again(metadata, oom->time, around->state, around->analysis))
-			return tn__state_at(around->analysis, oom->time);
+		const struct tn_metadata_call *kept = tn__call_between(metadata, "exception_kept", oom->time, INT64_MAX);
+		if (oom->device == analysis->device && kept && tn__state_at(analysis, kept->time) <= around->state)
+			return tn__state_at(analysis, oom->time);
 	}
 	return 0;
 }

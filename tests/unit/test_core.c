@@ -447,26 +447,37 @@ test_notes(void **state)
 }
 
 static void *
-last_workspace_of_a_thread(void *argument)
+wanted_by_a_thread(void *argument)
 {
-	return (void *)(uintptr_t)tn_vgpu_last_workspace();
+	uint64_t bytes;
+	(void)argument;
+	return (void *)(uintptr_t)tn_vgpu_wanted_workspaces(&bytes, 1);
 }
 
 static void
-test_last_workspace(void **state)
+test_wanted_workspaces(void **state)
 {
+	uint64_t bytes[TN_WANTED_MAX + 1];
 	pthread_t thread;
-	void *bytes;
-	assert_int_equal(tn_vgpu_last_workspace(), 0);
-	tn__note_wanted(TN_LIBRARY_CUDNN, 12345);
-	assert_int_equal(tn_vgpu_last_workspace(), 12345);
-	assert_int_equal(tn_vgpu_last_workspace_library(), TN_LIBRARY_CUDNN);
-	assert_int_equal(pthread_create(&thread, NULL, last_workspace_of_a_thread, NULL), 0);
-	pthread_join(thread, &bytes);
-	assert_ptr_equal(bytes, NULL);                            /* each thread has its own */
+	void *count;
+	assert_int_equal(tn_vgpu_wanted_workspaces(bytes, 1), 0);
+	tn__note_wanted(12345);
+	tn__note_wanted(0); /* a plan that wants none */
+	tn__note_wanted(678);
+	assert_int_equal(tn_vgpu_wanted_workspaces(bytes, TN_WANTED_MAX), 2);
+	assert_int_equal(bytes[0], 678);
+	assert_int_equal(bytes[1], 12345);
+	assert_int_equal(tn_vgpu_wanted_workspaces(bytes, 1), 1);
+	assert_int_equal(pthread_create(&thread, NULL, wanted_by_a_thread, NULL), 0);
+	pthread_join(thread, &count);
+	assert_ptr_equal(count, NULL); /* each thread has its own */
+	for (uint64_t i = 1; i <= TN_WANTED_MAX + 1; i++)
+		tn__note_wanted(i);
+	assert_int_equal(tn_vgpu_wanted_workspaces(bytes, TN_WANTED_MAX + 1), TN_WANTED_MAX);
+	assert_int_equal(bytes[0], TN_WANTED_MAX + 1);
+	assert_int_equal(bytes[TN_WANTED_MAX - 1], 2);
 	tn__note_workspace(TN_LIBRARY_CUDNN, (void *)512, 12345); /* handed over: no longer wanted */
-	assert_int_equal(tn_vgpu_last_workspace(), 0);
-	assert_int_equal(tn_vgpu_last_workspace_library(), TN_LIBRARY_NONE);
+	assert_int_equal(tn_vgpu_wanted_workspaces(bytes, 1), 0);
 }
 
 static void
@@ -590,7 +601,7 @@ main(void)
 		cmocka_unit_test(test_attributes),
 		cmocka_unit_test(test_notes_are_off_until_enabled),
 		cmocka_unit_test(test_notes),
-		cmocka_unit_test(test_last_workspace),
+		cmocka_unit_test(test_wanted_workspaces),
 		cmocka_unit_test(test_the_oldest_notes_go),
 		cmocka_unit_test(test_notes_of_a_forked_child),
 		cmocka_unit_test(test_regions),

@@ -93,7 +93,7 @@ tn__note_workspace(enum tn_library library, const void *address, uint64_t bytes)
 }
 
 void
-tn__note_wanted(enum tn_library library, uint64_t bytes)
+tn__note_wanted(uint64_t bytes)
 {
 	fake.wanted = bytes;
 }

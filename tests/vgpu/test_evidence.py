@@ -251,3 +251,26 @@ def test_the_parameters_of_several_models_are_told_by_their_classes(tonnage):
     assert held["module TextEncoder"] == 21 << 24 and 0 < held["module UNet"] < 30 << 24, run.explain()
     alone = tonnage(MAIN, ["-c", SEVERAL % 1], "--gpu=rtx3060", "--memory=500MiB")
     assert not [row for row in alone.report["out_of_memory"]["holders"] if "UNet" in (row["what"] or "")], alone.explain()
+
+
+CAUGHT = """
+import torch
+net = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048) for _ in range(20))).cuda()
+kept = []
+def step(rows):
+    return net(torch.ones(rows, 2048, device="cuda")).sum()
+first = step(4096)
+try:
+    torch.empty(8 << 30, device="cuda")
+except torch.OutOfMemoryError as error:
+    %s
+second = step(4096)
+"""
+
+
+@pytest.mark.parametrize("handler, holds", [("pass", False), ("kept.append(error)", True), ("second = step(4096)", True)])
+def test_an_exception_holds_activations_only_while_it_lives(tonnage, handler, holds):
+    """Two passes are kept by what the program does with them. The out-of-memory between them is over, unless somebody has its exception."""
+    run = tonnage(MAIN, ["-c", CAUGHT % handler], "--gpu=rtx3060", "--memory=1500MiB")
+    assert (run.status, run.verdict) == (10, "out_of_memory"), run.explain()
+    assert ("held_by_exception" in [row["id"] for row in run.report["findings"]]) is holds, run.explain()

@@ -18,8 +18,7 @@ static _Atomic bool enabled;
 static struct tn_log_entry *ring;
 static uint64_t noted;
 static _Thread_local struct {
-	uint64_t bytes;
-	uint32_t library;
+	uint64_t bytes[TN_WANTED_MAX], noted; /* number n at n % TN_WANTED_MAX */
 } wanted;
 
 static void
@@ -42,28 +41,27 @@ note(enum tn_log_kind kind, enum tn_library library, uint64_t address, uint64_t 
 }
 
 void
-tn__note_wanted(enum tn_library library, uint64_t bytes)
+tn__note_wanted(uint64_t bytes)
 {
-	wanted.bytes = bytes;
-	wanted.library = bytes ? library : TN_LIBRARY_NONE;
+	if (bytes)
+		wanted.bytes[wanted.noted++ % TN_WANTED_MAX] = bytes;
 }
 
 uint64_t
-tn_vgpu_last_workspace(void)
+tn_vgpu_wanted_workspaces(uint64_t *bytes, uint64_t most)
 {
-	return wanted.bytes;
-}
-
-uint32_t
-tn_vgpu_last_workspace_library(void)
-{
-	return wanted.library;
+	uint64_t count = wanted.noted < TN_WANTED_MAX ? wanted.noted : TN_WANTED_MAX;
+	if (count > most)
+		count = most;
+	for (uint64_t i = 0; i < count; i++)
+		bytes[i] = wanted.bytes[(wanted.noted - 1 - i) % TN_WANTED_MAX];
+	return count;
 }
 
 void
 tn__note_workspace(enum tn_library library, const void *address, uint64_t bytes)
 {
-	tn__note_wanted(TN_LIBRARY_NONE, 0);
+	wanted.noted = 0;
 	if (__builtin_expect(atomic_load_explicit(&enabled, memory_order_relaxed), 0))
 		note(TN_LOG_WORKSPACE, library, (uintptr_t)address, bytes);
 }

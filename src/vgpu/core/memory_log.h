@@ -26,6 +26,8 @@ enum tn_library {
 	TN_LIBRARIES
 };
 
+#define TN_WANTED_MAX 64
+
 /* The layout is the C ABI of tn_vgpu_memory_log_read. */
 struct tn_log_entry {
 	uint64_t time_ns; /* CLOCK_REALTIME; entries stand in the order of their making */
@@ -37,7 +39,7 @@ struct tn_log_entry {
 /* For shells and the core. Nothing is noted of no bytes or of address 0. */
 void tn__note_workspace(enum tn_library library, const void *address, uint64_t bytes);
 /* A library told the calling thread that it wants so many bytes to work in: true until the thread hands some over. */
-void tn__note_wanted(enum tn_library library, uint64_t bytes);
+void tn__note_wanted(uint64_t bytes);
 void tn__note_copied(uint64_t address, uint64_t bytes);
 
 /* ---- for the guest hook ---- */
@@ -47,11 +49,11 @@ TN_EXPORT void tn_vgpu_memory_log_enable(int on);
 /* Copies the newest entries, at most `most`, to `out` (struct tn_log_entry each), oldest first; returns how many. */
 TN_EXPORT uint64_t tn_vgpu_memory_log_read(void *out, uint64_t most);
 TN_EXPORT void tn_vgpu_memory_log_clear(void);
-/* What a library last told the calling thread that it wants as a workspace, and which library; 0 and TN_LIBRARY_NONE when
- * the thread has handed over a workspace since. An allocation that fails between the two is that workspace when its size
- * is. Nothing need be enabled. A program that keeps the answer (PyTorch's cache of plans) asks once only. */
-TN_EXPORT uint64_t tn_vgpu_last_workspace(void);
-TN_EXPORT uint32_t tn_vgpu_last_workspace_library(void);
+/* Copies what libraries told the calling thread that they want as workspaces, the newest first, at most `most` of the last TN_WANTED_MAX,
+ * and returns how many: of several plans that a program asks about, those that it may take. 0 when the thread has handed over a
+ * workspace since. An allocation that fails between the two is a workspace when its size is. Nothing need be enabled. A program that keeps
+ * the answer (PyTorch's cache of plans) asks once only. */
+TN_EXPORT uint64_t tn_vgpu_wanted_workspaces(uint64_t *bytes, uint64_t most);
 /* "cudnn" for the number in an entry; "" for none or an unknown one. A literal. */
 TN_EXPORT const char *tn_vgpu_library_name(uint32_t library);
 

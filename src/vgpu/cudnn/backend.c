@@ -97,7 +97,7 @@ cudnnBackendGetAttribute(const struct tn__dnn_descriptor *descriptor, int name, 
 	else if (given > 0)
 		memcpy(elements, attribute->elements, (size_t)given * tn__dnn_element_bytes(type));
 	if (name == DNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE)
-		tn__note_wanted(TN_LIBRARY_CUDNN, plan_of(descriptor) ? plan_of(descriptor)->workspace : 0);
+		tn__note_wanted(plan_of(descriptor) ? plan_of(descriptor)->workspace : 0);
 	if (count != NULL)
 		*count = given;
 	return DNN_STATUS_SUCCESS;
@@ -112,7 +112,7 @@ cudnnGetExecutionPlanWorkspaceSize(const struct tn__dnn_handle *handle, const st
 	DNN_REQUIRE_POINTER(bytes);
 	DNN_REQUIRE(plan_of(plan) != NULL, DNN_STATUS_BAD_PARAM, "not a finalized plan");
 	*bytes = plan_of(plan)->workspace;
-	tn__note_wanted(TN_LIBRARY_CUDNN, *bytes);
+	tn__note_wanted(*bytes);
 	return DNN_STATUS_SUCCESS;
 }
 

@@ -277,7 +277,7 @@ workspace_size(enum tn__dnn_direction direction, dnn_tensor x, dnn_tensor w, dnn
 	DNN_FORWARD(gather(direction, x, w, y, descriptor, &convolution));
 	DNN_REQUIRE(engine >= 0, DNN_STATUS_NOT_SUPPORTED, "convolution algorithm %d", algorithm);
 	*bytes = tn__cudnn_workspace(&convolution, engine);
-	tn__note_wanted(TN_LIBRARY_CUDNN, *bytes);
+	tn__note_wanted(*bytes);
 	return DNN_STATUS_SUCCESS;
 }
 

@@ -96,7 +96,7 @@ workspace_size(dnn_tensor probabilities, uint64_t label, size_t *bytes)
 	            "CTC needs probabilities of three dimensions");
 	uint64_t steps = (uint64_t)probabilities->dims[0] * (uint64_t)probabilities->dims[1];
 	*bytes = 4 * (steps * 2 * (2 * label + 1) + tn__dnn_elements(probabilities));
-	tn__note_wanted(TN_LIBRARY_CUDNN, *bytes);
+	tn__note_wanted(*bytes);
 	return DNN_STATUS_SUCCESS;
 }
 

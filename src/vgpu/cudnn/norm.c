@@ -29,7 +29,7 @@ workspace_size(int mode, int operations, dnn_tensor x, size_t *bytes)
 	bool fused = mode == DNN_BATCHNORM_SPATIAL_PERSISTENT || operations != DNN_BATCHNORM_OPS_BN;
 	uint64_t blocks = gpu == NULL ? 1 : (uint64_t)gpu->sm_count;
 	*bytes = fused ? 4 * sizeof(float) * (uint64_t)x->dims[1] * blocks : 0;
-	tn__note_wanted(TN_LIBRARY_CUDNN, *bytes);
+	tn__note_wanted(*bytes);
 	return DNN_STATUS_SUCCESS;
 }
 

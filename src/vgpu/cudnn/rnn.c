@@ -250,7 +250,7 @@ cudnnGetRNNTempSpaceSizes(dnn_handle handle, const struct tn__dnn_rnn *rnn, int 
 	const struct spaces spaces = spaces_of(rnn, mode, steps_of(x), (uint64_t)x->batch);
 	if (workspace_bytes != NULL) {
 		*workspace_bytes = spaces.workspace;
-		tn__note_wanted(TN_LIBRARY_CUDNN, *workspace_bytes);
+		tn__note_wanted(*workspace_bytes);
 	}
 	if (reserve_bytes != NULL)
 		*reserve_bytes = spaces.reserve;

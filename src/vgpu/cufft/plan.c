@@ -166,7 +166,7 @@ make_plan(int handle, int rank, const int64_t *sizes, int64_t batch, size_t dtyp
 	*bytes = made.bytes;
 	tn__count_answer(false, "cuFFT cannot be asked without a card: work areas by the bounds of its guide");
 	if (!made.automatic)
-		tn__note_wanted(TN_LIBRARY_CUFFT, made.bytes);
+		tn__note_wanted(made.bytes);
 	return CUFFT_SUCCESS;
 }
 

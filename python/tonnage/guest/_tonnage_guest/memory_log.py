@@ -10,6 +10,9 @@ _MOST = 65536
 _NOTE = struct.Struct("=QQQII")  # time, address, bytes, kind, library
 _WORKSPACE = 1
 _MIB = 1 << 20
+_MOST_WANTED = 64
+_MOST_HALVES = 8
+_TELLING = 10 * _MIB  # the allocator asks for a segment of its own from here on
 
 
 class _Library:
@@ -36,16 +39,17 @@ def start():
     enable(1)
 
 
-def workspace_wanted(requested):
-    """The library ("cudnn") for whose workspace these bytes of the device are asked, or None: the size that it wanted
-    last, rounded as PyTorch's allocator rounds what it asks the device for."""
-    last = virtual.function("tn_vgpu_last_workspace", ctypes.c_uint64)
-    library = virtual.function("tn_vgpu_last_workspace_library", ctypes.c_uint32)
-    wanted = last() if last is not None and library is not None else 0
-    if not wanted or requested != _segment(wanted):
-        return None
-    name = virtual.function("tn_vgpu_library_name", ctypes.c_char_p, ctypes.c_uint32)
-    return (name(library()) or b"?").decode()
+def is_workspace(requested):
+    """True where these bytes are asked of the device for a library's workspace: a size that it has told this thread since the last one
+    was handed over, rounded as PyTorch's allocator rounds what it asks the device for; or a half, a quarter of one ..., which PyTorch
+    tries next as it compares plans of cuDNN (generate_and_filter_plans, aten/src/ATen/native/cudnn/Conv_v8.cpp)."""
+    wanted = virtual.function("tn_vgpu_wanted_workspaces", ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64)
+    sizes = (ctypes.c_uint64 * _MOST_WANTED)()
+    count = wanted(sizes, _MOST_WANTED) if wanted is not None else 0
+    if count and requested == _segment(sizes[0]):
+        return True
+    return any(requested == _segment(size >> halved) for size in sizes[:count] for halved in range(_MOST_HALVES)
+               if size >> halved >= _TELLING)
 
 
 def _segment(size):

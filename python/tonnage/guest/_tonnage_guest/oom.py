@@ -10,22 +10,27 @@ Backward has no Python stack where autograd runs it in a thread of its own: the 
 backward stands in for it, and `backward` says so.
 """
 
+import gc
+import sys
+
 from . import events, facts, frames, guard, history, holds, ledger, memory_log, metadata, peaks, phases, record, torchapi
 from .state import settings, state
 
 # PyTorch's own code catches an out-of-memory here, warns, and returns what has lost its tensors: (part of the path, function).
 _SWALLOWED = (("/torch/distributed/fsdp/_state_dict_utils.py", "param_hook"),)
 _MAX_PENDING = 256
+_MOST_LOOKS = 16  # for a living exception: each goes through all that Python's collector knows
 _WORK = 1 << 20  # bytes asked for after an out-of-memory, by which a program has gone on
 
 
 class _Observer:
     """One out-of-memory at a time: what is done for one may meet another."""
 
-    __slots__ = ("busy",)
+    __slots__ = ("busy", "looked_at", "looks")
 
     def __init__(self):
         self.busy = False
+        self.looked_at = self.looks = 0  # how many out-of-memories there were as an exception was looked for last; how often it was
 
 
 _observer = _Observer()
@@ -53,7 +58,7 @@ def _observed(device, requested, free, frame):
         return  # the first one is told, and its record is kept
     found = describe(frame)
     found.update(device=int(device), requested_bytes=int(requested), free_bytes=int(free),
-                 workspace=memory_log.workspace_wanted(int(requested)) is not None,
+                 workspace=memory_log.is_workspace(int(requested)),
                  fraction=torchapi.memory_fraction(int(device)), vocabulary=facts.vocabulary_of(int(requested), holds.modules()))
     stats = torchapi.stats(device)
     if stats:
@@ -139,6 +144,32 @@ def survived():
 def is_open():
     """True while the program has done nothing on the card since the last out-of-memory."""
     return state.open_oom is not None and not survived()
+
+
+@guard.guarded
+def _tries_again(frame):
+    """A pass begins while one is open. Where its exception is still there, so is all that the frames in its traceback hold. One that a library
+    caught (cuDNN, which goes on with a smaller workspace) is no exception of Python's."""
+    if _observer.looked_at == state.ooms_seen or _observer.looks >= _MOST_LOOKS:
+        return
+    _observer.looked_at = state.ooms_seen
+    _observer.looks += 1
+    place = frames.place(frame)
+    if _exception_lives() and place is not None:
+        place = frames.describe(place)
+        metadata.calls.append((metadata.now(), "exception_kept", place["file"], place["line"], place["function"]))
+
+
+phases.on_another_try.append(_tries_again)
+
+
+def _exception_lives():
+    kind, error = state.torch.OutOfMemoryError, sys.exc_info()[1]
+    for _ in range(_MOST_LOOKS):
+        if error is None or isinstance(error, kind):
+            break
+        error = error.__cause__ or error.__context__
+    return error is not None or any(isinstance(thing, kind) for thing in gc.get_objects())
 
 
 @guard.alone

@@ -65,6 +65,9 @@ def forward_name(training=True):
     return "evaluation" if evaluating else "forward"
 
 
+on_another_try = []  # functions of the frame: a pass begins while an out-of-memory is open
+
+
 # ---- what the sensors tell ----
 
 
@@ -72,6 +75,9 @@ def forward_name(training=True):
 def call_began(module, args, kwargs, frame):
     """A module or a compiled function is called from outside."""
     name = forward_name(module is None or module.training or facts.trained_in_eval(module))
+    if state.open_oom is not None:
+        for tell in on_another_try:
+            tell(frame)
     if name == state.phase and state.open_oom is not None:
         metadata.phases.append((metadata.now(), state.steps + 1, name))  # tried again
     elif name == state.phase and state.trains:
