@@ -73,6 +73,12 @@ ROWS = {  # name -> (published GiB, source, cards, how it is started)
     "torchtitan of 2024 compiled, 8 cards": (77.0, TITAN + ", table 1", H100_8, ("titan_2024", 8, 1, ["--training.compile"])),
     "torchtitan of 2024, 128 cards": (67.0, TITAN + ", table 3", H100_128, ("titan_2024", 8, 16, [])),
     "torchtitan of 2024 compiled, 128 cards": (62.0, TITAN + ", table 3", H100_128, ("titan_2024", 8, 16, ["--training.compile"])),
+    **{f"torchtitan of 2024 compiled, 8-bit floats, {tokens} tokens over {cards} cards": (published, TITAN + ", table 2", H100_8, ("titan_2024", 8, 1, [
+        "--training.compile", *FLOAT8, "--training.batch_size", "1", "--training.seq_len", str(tokens), "--activation_checkpoint.mode", "full",
+        "--experimental.context_parallel_degree", str(cards)])) for tokens, cards, published in ((65536, 2, 84.2), (131072, 4, 84.0), (262144, 8, 84.5))},
+    "torchtitan of 2024 compiled, 8-bit floats, 70B, tensor parallel 8, 256 cards": (71.9, TITAN + ", table 4", [*H100_128[:-1], "--nodes=32"], ("titan_2024", 8, 32, [
+        "--model.flavor", "70B", "--training.compile", *FLOAT8, "--training.batch_size", "16", "--training.tensor_parallel_degree", "8",
+        "--activation_checkpoint.mode", "full"])),
     "torchao's baseline, torchtitan of 2024, 8 cards": (47.65, "torchao 0.13, torchao/float8/README.md, none (bfloat16)", H100_8,
                                                         ("titan_2024", 8, 1, ["--training.compile", "--training.batch_size", "1"])),
     # Of my own finding
