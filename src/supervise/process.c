@@ -144,13 +144,16 @@ listed(const struct tn_process_list *list, pid_t pid)
 	return false;
 }
 
-/* One round; returns how many were there to be killed. */
+/* One round; returns how many were there to be killed. New ones are stopped first: none sees another one go, and says so. */
 static size_t
 kill_round(const struct tn_process_tree *tree, struct tn_process_list *known, void (*before)(void *, pid_t),
            void *context)
 {
 	struct tn_process_list found = { 0 };
 	tn__process_descendants(tree, &found);
+	for (size_t i = 0; i < found.count; i++)
+		if (!listed(known, found.pids[i]))
+			kill(found.pids[i], SIGSTOP);
 	for (size_t i = 0; i < found.count; i++) {
 		if (!listed(known, found.pids[i])) {
 			tn__process_list_add(known, found.pids[i]);

@@ -135,6 +135,32 @@ def test_the_message_of_an_exception_has_no_colours(run_with, wheel):
     assert done.document["exception"]["message"] == "(1) in [1m] Weights only load"
 
 
+RELAYED = """
+import torch.multiprocessing as processes
+from torch.utils.data import DataLoader
+
+class Data:
+    def __len__(self):
+        return 4
+    def __getitem__(self, index):
+        raise KeyError(index)
+
+def rank(number):
+    if number == 1:
+        raise ValueError("two of\\nthem")
+"""
+
+
+@pytest.mark.parametrize("last, function, message", [
+    ("processes.start_processes(rank, nprocs=2, start_method='fork')", "rank", "Process 1 terminated with the following error: ValueError: two of"),
+    ("list(DataLoader(Data(), num_workers=1))", "__getitem__", "Caught KeyError in DataLoader worker process 0: KeyError: 0"),
+])  # fmt: skip
+def test_an_exception_of_another_process_is_told_with_its_place(run_with, wheel, last, function, message):
+    done = run_with(wheel, HEAD + RELAYED + last)
+    exception = done.document["exception"]
+    assert exception["message"] == message and exception["at"]["function"] == function, exception
+
+
 def test_library_oom_without_observer(run_with, wheel):
     done = run_with(wheel, HEAD + "raise RuntimeError('CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling x')")
     oom = done.document["out_of_memory"]

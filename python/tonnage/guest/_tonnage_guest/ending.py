@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 
-from . import ahead, fast_forward, frames, guard, history, imported, imports, oom, peaks, ranks, reads, record, step_growth
+from . import ahead, fast_forward, frames, guard, history, imported, imports, oom, peaks, ranks, reads, record, relayed, step_growth
 from . import work
 from .state import settings, state
 
@@ -126,13 +126,10 @@ def request_failed(found):
 
 def describe(error):
     """The "exception" of the guest document."""
-    return {"type": type(error).__name__, "message": _first_line(error),
-            "at": frames.place_of_traceback(error.__traceback__)}
-
-
-def _first_line(error):
-    lines = _TERMINAL.sub("", str(error)).strip().splitlines()
-    return lines[0][:1000] if lines else ""
+    text = _TERMINAL.sub("", str(error)).strip()
+    message, place = relayed.first(text) or (text.partition("\n")[0], None)
+    return {"type": type(error).__name__, "message": message[:1000],
+            "at": place or frames.place_of_traceback(error.__traceback__)}
 
 
 def _chain(previous):
