@@ -5,6 +5,8 @@ the hook that held itself would keep all frames outside it, and the tensors in t
 import pytest
 from conftest import MAIN
 
+FORKED = True  # ../fork_servers.py
+
 ENVIRONMENTS = (MAIN, "torch-2.15.0")
 HEAD = """
 import gc, torch
