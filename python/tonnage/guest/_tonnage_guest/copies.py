@@ -86,12 +86,12 @@ def _look_for_parents(owners):
 def names(owners):
     """{id of a module that owns parameters: "module " and the class of the outermost module that it is in}; {} where that is the same
     for all. Containers and layers of torch itself have no name that tells anything."""
-    found = {id(owner): _name(owner) for owner in owners if any(_on_a_card(owner))}
+    found = {id(owner): _name(owner) for owner in owners if _is_on_a_card(owner)}
     return found if len(set(found.values())) > 1 else {}
 
 
-def _on_a_card(owner):
-    return (parameter is not None and parameter.is_cuda for parameter in owner._parameters.values())
+def _is_on_a_card(owner):
+    return any(parameter is not None and parameter.is_cuda for parameter in owner._parameters.values())
 
 
 def _name(owner):
