@@ -164,6 +164,35 @@ def test_a_program_that_ignores_ctrl_c_is_ended(tonnage):
     assert nothing_left(tonnage)
 
 
+WATCHERS = """
+import os, select, signal, time
+for number in (signal.SIGINT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_IGN)
+first = os.fork()
+if first == 0:
+    time.sleep(100)
+for _ in range(40):
+    if os.fork() == 0:
+        select.select([os.pidfd_open(first)], [], [])
+        open("seen", "w").close()
+        time.sleep(100)
+time.sleep(0.5)
+print("ready", flush=True)
+time.sleep(100)
+"""
+
+
+def test_no_process_sees_another_one_go(tonnage):
+    """It would say so on the program's own screen (multiprocessing's resource_tracker), though nothing is wrong."""
+    process = tonnage.start("run", "--writes", "allow", "--", sys.executable, "-I", "-c", WATCHERS)
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 130 and nothing_left(tonnage)
+    assert not (tonnage.cwd / "seen").exists()
+
+
 def test_ctrl_c_on_a_terminal_reaches_the_program_once(tonnage):
     """In a session of its own with a terminal, the line discipline sends the signal to all of the foreground group."""
     script = tonnage.cwd / "count.py"

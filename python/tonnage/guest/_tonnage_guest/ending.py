@@ -127,7 +127,7 @@ def request_failed(found):
 def describe(error):
     """The "exception" of the guest document."""
     text = _TERMINAL.sub("", str(error)).strip()
-    message, place = relayed.first(text) or (text.partition("\n")[0], None)
+    message, place = relayed.first(text) or (next(iter(text.splitlines()), ""), None)
     return {"type": type(error).__name__, "message": message[:1000],
             "at": place or frames.place_of_traceback(error.__traceback__)}
 

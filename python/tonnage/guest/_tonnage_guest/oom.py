@@ -20,6 +20,7 @@ from .state import settings, state
 _SWALLOWED = (("/torch/distributed/fsdp/_state_dict_utils.py", "param_hook"),)
 _MAX_PENDING = 256
 _MOST_LOOKS = 16  # for a living exception: each goes through all that Python's collector knows
+_LONGEST_CHAIN = 16  # of exceptions that were raised while another one was handled
 _WORK = 1 << 20  # bytes asked for after an out-of-memory, by which a program has gone on
 
 
@@ -165,11 +166,13 @@ phases.on_another_try.append(_tries_again)
 
 def _exception_lives():
     kind, error = state.torch.OutOfMemoryError, sys.exc_info()[1]
-    for _ in range(_MOST_LOOKS):
+    for _ in range(_LONGEST_CHAIN):
         if error is None or isinstance(error, kind):
             break
-        error = error.__cause__ or error.__context__
-    return error is not None or any(isinstance(thing, kind) for thing in gc.get_objects())
+        error = error.__context__ if error.__cause__ is None else error.__cause__
+    if isinstance(error, kind):
+        return True
+    return any(issubclass(type(thing), kind) for thing in gc.get_objects())  # isinstance asks things what they are
 
 
 @guard.alone
