@@ -126,10 +126,17 @@ def request_failed(found):
 
 def describe(error):
     """The "exception" of the guest document."""
-    text = _TERMINAL.sub("", str(error)).strip()
-    message, place = relayed.first(text) or (next(iter(text.splitlines()), ""), None)
+    message, place = relayed.first(_words(error)) or (_first_line(error), None)
     return {"type": type(error).__name__, "message": message[:1000],
             "at": place or frames.place_of_traceback(error.__traceback__)}
+
+
+def _words(error):
+    return _TERMINAL.sub("", str(error)).strip()
+
+
+def _first_line(error):
+    return next(iter(_words(error).splitlines()), "")[:1000]
 
 
 def _chain(previous):

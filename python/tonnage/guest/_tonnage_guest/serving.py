@@ -15,7 +15,7 @@ import _thread
 import os
 import socket
 
-from . import ending, events, growth, guard, history, ledger, oom, peaks, phases, record, settle, steps
+from . import ending, growth, guard, history, oom, peaks, phases, record, settle, steps
 from .state import settings, state
 
 _O_PATH = getattr(os, "O_PATH", 0o10000000)
