@@ -316,10 +316,10 @@ def test_our_own_accumulation_makes_the_same_updates(virtual):
 
 @pytest.fixture
 def options_python():
-    found = ENVIRONMENTS / "prog-options/bin/python"
-    if not found.exists():
+    found = ENVIRONMENTS / "prog-options"
+    if not (found / "tonnage-stamp").exists():  # half of it may be there
         pytest.skip("environment prog-options is missing: tools/envs prog-options")
-    return str(found)
+    return str(found / "bin/python")
 
 
 def values_of(outcome, name):

@@ -74,10 +74,10 @@ class Run:
 
 
 def python_of(environment):
-    python = ENVIRONMENTS / environment / "bin/python"
-    if not python.exists():
+    folder = ENVIRONMENTS / environment
+    if not (folder / "tonnage-stamp").exists():  # half of it may be there
         pytest.skip(f"environment {environment} is missing: tools/envs {environment}")
-    return str(python)
+    return str(folder / "bin/python")
 
 
 TORCHRUN = ["-m", "torch.distributed.run"]
