@@ -43,7 +43,7 @@ PROGRAM = """
         # recorders and policy, by the event
         "call_began": (net, (x,), {}, None), "update_began": (optimizer, None), "update_ended": (optimizer, None), "waited": (0.0,),
         "optimizer_made": (optimizer,), "training_began": (), "restart": (), "went_on": ("optimizer",),
-        "backward_began": (None,), "backward_ended": (), "look": ((net(x),),), "note_packing": (),
+        "backward_began": (None,), "_tries_again": (None,), "backward_ended": (), "look": ((net(x),),), "note_packing": (),
         "mark_unfinished_forward": (), "file_opened": ("save", None), "tell_ledger": (),
         "_indices": (iterator,), "indices_wanted": (iterator,), "indices_taken": (iterator, [0]),
         "batch_fetched": (batch,), "batch_begins": (batch,), "step_ended": (events.Step(1, "optimizer", True),),

@@ -17,9 +17,13 @@ static pthread_mutex_t memory_log_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic bool enabled;
 static struct tn_log_entry *ring;
 static uint64_t noted;
-static _Thread_local struct {
-	uint64_t bytes[TN_WANTED_MAX], noted; /* number n at n % TN_WANTED_MAX */
-} wanted;
+/* What threads have been told, number n at n % TN_WANTED_MAX. Not in the threads' own storage: of that, glibc sets aside 1,664 bytes for all
+ * libraries that a program opens (tests/vgpu/test_recording.py). */
+static struct {
+	pthread_t thread;
+	uint64_t bytes; /* 0: handed over */
+} wanted[TN_WANTED_MAX];
+static _Atomic uint64_t wanted_noted;
 
 static void
 note(enum tn_log_kind kind, enum tn_library library, uint64_t address, uint64_t bytes)
@@ -43,25 +47,52 @@ note(enum tn_log_kind kind, enum tn_library library, uint64_t address, uint64_t 
 void
 tn__note_wanted(uint64_t bytes)
 {
-	if (bytes)
-		wanted.bytes[wanted.noted++ % TN_WANTED_MAX] = bytes;
+	if (bytes == 0)
+		return;
+	pthread_mutex_lock(&memory_log_lock);
+	uint64_t number = atomic_fetch_add_explicit(&wanted_noted, 1, memory_order_relaxed);
+	wanted[number % TN_WANTED_MAX].thread = pthread_self();
+	wanted[number % TN_WANTED_MAX].bytes = bytes;
+	pthread_mutex_unlock(&memory_log_lock);
 }
 
 uint64_t
 tn_vgpu_wanted_workspaces(uint64_t *bytes, uint64_t most)
 {
-	uint64_t count = wanted.noted < TN_WANTED_MAX ? wanted.noted : TN_WANTED_MAX;
-	if (count > most)
-		count = most;
-	for (uint64_t i = 0; i < count; i++)
-		bytes[i] = wanted.bytes[(wanted.noted - 1 - i) % TN_WANTED_MAX];
+	uint64_t count = 0;
+	pthread_mutex_lock(&memory_log_lock);
+	uint64_t noted = atomic_load_explicit(&wanted_noted, memory_order_relaxed);
+	for (uint64_t back = 1; back <= noted && back <= TN_WANTED_MAX && count < most; back++) {
+		uint64_t place = (noted - back) % TN_WANTED_MAX;
+		if (wanted[place].bytes && pthread_equal(wanted[place].thread, pthread_self()))
+			bytes[count++] = wanted[place].bytes;
+	}
+	pthread_mutex_unlock(&memory_log_lock);
 	return count;
+}
+
+/* The calling thread has handed a workspace over: what it was told is no longer wanted. */
+static void
+forget_wanted(void)
+{
+	bool others = false;
+	if (__builtin_expect(atomic_load_explicit(&wanted_noted, memory_order_relaxed) == 0, 1))
+		return;
+	pthread_mutex_lock(&memory_log_lock);
+	for (uint64_t i = 0; i < TN_WANTED_MAX; i++) {
+		if (pthread_equal(wanted[i].thread, pthread_self()))
+			wanted[i].bytes = 0;
+		others = others || wanted[i].bytes;
+	}
+	if (!others)
+		atomic_store_explicit(&wanted_noted, 0, memory_order_relaxed);
+	pthread_mutex_unlock(&memory_log_lock);
 }
 
 void
 tn__note_workspace(enum tn_library library, const void *address, uint64_t bytes)
 {
-	wanted.noted = 0;
+	forget_wanted();
 	if (__builtin_expect(atomic_load_explicit(&enabled, memory_order_relaxed), 0))
 		note(TN_LOG_WORKSPACE, library, (uintptr_t)address, bytes);
 }
@@ -79,6 +110,7 @@ forget(void)
 {
 	pthread_mutex_init(&memory_log_lock, NULL);
 	atomic_store(&enabled, false);
+	atomic_store(&wanted_noted, 0);
 	noted = 0;
 }
 
