@@ -61,9 +61,9 @@ tn_vgpu_wanted_workspaces(uint64_t *bytes, uint64_t most)
 {
 	uint64_t count = 0;
 	pthread_mutex_lock(&memory_log_lock);
-	uint64_t noted = atomic_load_explicit(&wanted_noted, memory_order_relaxed);
-	for (uint64_t back = 1; back <= noted && back <= TN_WANTED_MAX && count < most; back++) {
-		uint64_t place = (noted - back) % TN_WANTED_MAX;
+	uint64_t told = atomic_load_explicit(&wanted_noted, memory_order_relaxed);
+	for (uint64_t back = 1; back <= told && back <= TN_WANTED_MAX && count < most; back++) {
+		uint64_t place = (told - back) % TN_WANTED_MAX;
 		if (wanted[place].bytes && pthread_equal(wanted[place].thread, pthread_self()))
 			bytes[count++] = wanted[place].bytes;
 	}
