@@ -241,8 +241,8 @@ list_ranks(const struct tn_report *report, char out[64])
 		snprintf(out + length, 64 - length, ", ...");
 }
 
-/* Which ranks of the job were run, whom they stand for, and why that may be believed. A job that failed says only the first: how
- * far each rank came is chance, then. */
+/* Which ranks of the job were run, whom they stand for, and why that may be believed. Of a job that failed only the
+ * ranks that were run are listed: how far each of them came is chance. */
 static void
 say_job(const struct tn_printer *printer, const struct tn_report *report)
 {
@@ -251,7 +251,8 @@ say_job(const struct tn_printer *printer, const struct tn_report *report)
 		[TN_LIKENESS_NOT_ITS_PLACE] =
 			": not proven, ranks with the same place in a smaller group did not do the same (--ranks runs more)",
 		[TN_LIKENESS_NEXT] = ", which did the same as the next one that was run: operations, bytes and allocations",
-		[TN_LIKENESS_PLACE] = ", which has the same place in each group of ranks in which places make a difference",
+		[TN_LIKENESS_PLACE] =
+			", which has the same position in every process group where the position makes a difference",
 	};
 	char run[64] = "";
 	list_ranks(report, run);

@@ -114,7 +114,7 @@ def test_a_rank_that_is_not_run_is_like_the_one_with_its_part(job):
         assert (run.status, run.report["bound"], run.report["job"]["proven"]) == (0, None, True), run.explain()
         assert [row["same_as"] for row in run.report["ranks"]] == same_as, run.explain()
         assert [row["peak"] for row in run.report["ranks"]] == [row["peak"] for row in every.report["ranks"]], run.explain() + every.explain()
-        assert "same place in each group of ranks in which places make a difference" in " ".join(run.stderr.split()), run.explain()
+        assert "same position in every process group where the position makes a difference" in " ".join(run.stderr.split()), run.explain()
 
 
 def test_where_nobody_has_its_part_nothing_is_proven(job):

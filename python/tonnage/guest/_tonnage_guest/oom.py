@@ -149,8 +149,8 @@ def is_open():
 
 @guard.guarded
 def _tries_again(frame):
-    """A pass begins while one is open. Where its exception is still there, so is all that the frames in its traceback hold. One that a library
-    caught (cuDNN, which goes on with a smaller workspace) is no exception of Python's."""
+    """A pass begins while an out-of-memory is open. Where its exception is still alive, so is everything that the frames in its traceback
+    hold. One that PyTorch catches in C++ (it goes on with a smaller workspace for cuDNN) never becomes a Python exception."""
     if _observer.looked_at == state.ooms_seen or _observer.looks >= _MOST_LOOKS:
         return
     _observer.looked_at = state.ooms_seen
