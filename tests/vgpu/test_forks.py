@@ -84,10 +84,12 @@ def test_forked_trials_find_what_fresh_ones_find(fix):
     assert len(both) >= 5 and {name: found[name] for name in both} == {name: again[name] for name in both}
 
 
+# One write for all: a rank of torchrun is started with -u, where print() writes each word on its own, among those of other ranks.
 WHERE = """\
 import os, sys, torch
-print(sys.argv, sys.orig_argv[1:], sys.path, __name__, globals().get("__file__"), os.getcwd(), sys._getframe().f_back)
-print(sorted(name for name in os.environ if "FORK" in name or "TEST_" in name), torch.rand(1).shape, "torch" in sys.modules)
+where = (sys.argv, sys.orig_argv[1:], sys.path, __name__, globals().get("__file__"), os.getcwd(), sys._getframe().f_back)
+started = sorted(name for name in os.environ if "FORK" in name or "TEST_" in name), torch.rand(1).shape, "torch" in sys.modules
+sys.stdout.write(f"{where}\\n{started}\\n")
 """
 RANK = """
 model = torch.nn.Linear(512, 512).cuda(int(os.environ["LOCAL_RANK"]))
