@@ -7,6 +7,7 @@
 
 #include <ctype.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -15,6 +16,8 @@
 
 #define MAX_ROWS 128
 #define COLUMNS 19
+#define SUGGESTED 4 /* cards that begin with a word, at most */
+#define SUGGESTION (SUGGESTED * (sizeof(((struct tn_gpu_figures *)NULL)->alias) + sizeof(" or "))) /* their text */
 #define MIB (UINT64_C(1) << 20)
 
 extern const char tn__gpus_csv[];
@@ -268,28 +271,61 @@ edit_distance(const char *a, const char *b)
 	return row[columns];
 }
 
-const char *
-tn__gpu_suggest(const char *name)
+/* How far a plain name is from the nearest name of a card: 0 for the beginning of one. */
+static int
+distance_to(const struct tn_gpu_row *row, const char *wanted)
 {
-	char wanted[128], known[128];
-	const char *best = NULL;
-	int best_distance = 99;
+	char known[128];
+	int best = 99;
+	for (int alias = -1; alias < row->alias_count; alias++) {
+		plain_name(alias < 0 ? row->figures.name : row->aliases[alias], known, sizeof(known));
+		int distance = edit_distance(wanted, known);
+		if (strlen(wanted) >= 3 && strncmp(known, wanted, strlen(wanted)) == 0)
+			distance = 0;
+		else if (strlen(wanted) >= 3 && strstr(known, wanted) != NULL && distance > 2)
+			distance = 2;
+		best = distance < best ? distance : best;
+	}
+	return best;
+}
+
+/* The aliases nearest to a name that was not found, "a100-40 or a100-80"; false when nothing is near. */
+static bool
+suggest(const char *name, char out[SUGGESTION])
+{
+	char wanted[128];
+	const char *nearest[SUGGESTED];
+	int best = 99, count = 0;
 	plain_name(name, wanted, sizeof(wanted));
 	for (int i = 0; i < tn__gpu_count(); i++) {
-		for (int alias = -1; alias < catalogue[i].alias_count; alias++) {
-			plain_name(alias < 0 ? catalogue[i].figures.name : catalogue[i].aliases[alias], known, sizeof(known));
-			int distance = edit_distance(wanted, known);
-			if (strlen(wanted) >= 3 && strncmp(known, wanted, strlen(wanted)) == 0)
-				distance = 0; /* the beginning of a known name */
-			else if (strlen(wanted) >= 3 && strstr(known, wanted) != NULL && distance > 2)
-				distance = 2;
-			if (distance < best_distance) {
-				best_distance = distance;
-				best = catalogue[i].figures.alias;
-			}
-		}
+		int distance = distance_to(&catalogue[i], wanted);
+		if (distance < best)
+			count = 0;
+		best = distance < best ? distance : best;
+		if (distance == best && count < (best == 0 ? SUGGESTED : 1))
+			nearest[count++] = catalogue[i].figures.alias;
 	}
-	return best_distance <= 3 && best_distance < (int)strlen(wanted) ? best : NULL;
+	if (best > 3 || best >= (int)strlen(wanted))
+		return false;
+	size_t used = 0;
+	for (int i = 0; i < count; i++)
+		used += (size_t)snprintf(out + used, SUGGESTION - used, "%s%s",
+		                         i == 0          ? ""
+		                         : i + 1 < count ? ", "
+		                                         : " or ",
+		                         nearest[i]);
+	return true;
+}
+
+tn_status
+tn__gpu_named(const char *name, const struct tn_gpu_row **out)
+{
+	char near[SUGGESTION];
+	*out = tn__gpu_find(name);
+	if (*out == NULL && suggest(name, near))
+		return tn__fail(TN_NOT_FOUND, "unknown GPU \"%s\": did you mean %s? (tonnage gpus lists them)", name, near);
+	TN_RETURN_IF(*out == NULL, TN_NOT_FOUND, "unknown GPU \"%s\": tonnage gpus lists the known ones", name);
+	return TN_OK;
 }
 
 const struct tn_gpu_row *

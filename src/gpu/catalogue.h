@@ -56,8 +56,8 @@ int tn__gpu_count(void);
 const struct tn_gpu_row *tn__gpu_row(int index);
 /* The card with this name or alias, case ignored, "NVIDIA" and "GeForce" optional; NULL when there is none. */
 const struct tn_gpu_row *tn__gpu_find(const char *name);
-/* The alias nearest to a name that was not found, or NULL when nothing is near. */
-const char *tn__gpu_suggest(const char *name);
+/* The same; where there is none, TN_NOT_FOUND with a message that names the nearest aliases. */
+tn_status tn__gpu_named(const char *name, const struct tn_gpu_row **out);
 /* The smallest card that holds a peak: of those whose total minus its own context is at least `device_peak` minus
  * `context`, the one with the lowest total. NULL when no card does. */
 const struct tn_gpu_row *tn__gpu_smallest(uint64_t device_peak, uint64_t context);

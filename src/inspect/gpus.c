@@ -5,23 +5,10 @@
 #include "tonnage/gpu.h"
 
 #include "base/error.h"
+#include "gpu/catalogue.h"
 #include "gpu/machine.h"
 #include "report/document.h"
 #include "report/gpus.h"
-
-static tn_status
-find(const char *name, const struct tn_gpu_row **out)
-{
-	const struct tn_gpu_row *row = tn__gpu_find(name);
-	if (row == NULL) {
-		const char *near = tn__gpu_suggest(name);
-		if (near != NULL)
-			return tn__fail(TN_NOT_FOUND, "unknown GPU \"%s\": did you mean %s? (tonnage gpus lists them)", name, near);
-		return tn__fail(TN_NOT_FOUND, "unknown GPU \"%s\": tonnage gpus lists the known ones", name);
-	}
-	*out = row;
-	return TN_OK;
-}
 
 const char *
 tn_gpus_alias_at(size_t index)
@@ -36,7 +23,7 @@ tn_gpus_write(FILE *out, const char *name, bool json)
 	struct tn_shown_cards cards = { NULL };
 	TN_RETURN_IF(tn__gpu_count() == 0, TN_FORMAT, "the catalogue inside this build is malformed");
 	if (name != NULL)
-		TN_FORWARD_IF_ERROR(find(name, &cards.only));
+		TN_FORWARD_IF_ERROR(tn__gpu_named(name, &cards.only));
 	return json ? tn__gpus_document.json(&cards, out) : tn__gpus_document.text(&cards, tn__style_of(out), out);
 }
 

@@ -48,11 +48,7 @@ make_request(const struct tn_serve_plan_options *options, struct tn_serve_reques
 	}
 	if (options->gpu == NULL)
 		return TN_OK;
-	request->gpu = tn__gpu_find(options->gpu);
-	const char *near = request->gpu == NULL ? tn__gpu_suggest(options->gpu) : NULL;
-	TN_RETURN_IF(request->gpu == NULL, TN_NOT_FOUND, "no card \"%s\"%s%s%s: tonnage gpus lists them", options->gpu,
-	             near != NULL ? "; did you mean " : "", near != NULL ? near : "", near != NULL ? "?" : "");
-	return TN_OK;
+	return tn__gpu_named(options->gpu, &request->gpu);
 }
 
 static enum tn_serve_result

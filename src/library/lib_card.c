@@ -45,12 +45,8 @@ tn_card_at(size_t index, struct tn_card *card)
 tn_status
 tn_card_find(const char *name, struct tn_card *card)
 {
-	const struct tn_gpu_row *row = tn__gpu_find(name);
-	if (row == NULL) {
-		const char *near = tn__gpu_suggest(name);
-		return near != NULL ? tn__fail(TN_NOT_FOUND, "no GPU \"%s\" in the catalogue; the nearest is %s", name, near)
-		                    : tn__fail(TN_NOT_FOUND, "no GPU \"%s\" in the catalogue", name);
-	}
+	const struct tn_gpu_row *row;
+	TN_FORWARD_IF_ERROR(tn__gpu_named(name, &row));
 	show(row, card);
 	return TN_OK;
 }

@@ -40,11 +40,8 @@ from_machine(struct tn_card *out)
 static tn_status
 by_name(const char *name, struct tn_card *out)
 {
-	const struct tn_gpu_row *row = tn__gpu_find(name);
-	const char *near = row == NULL ? tn__gpu_suggest(name) : NULL;
-	if (near != NULL)
-		return tn__fail(TN_NOT_FOUND, "unknown GPU \"%s\": did you mean %s? (tonnage gpus lists them)", name, near);
-	TN_RETURN_IF(row == NULL, TN_NOT_FOUND, "unknown GPU \"%s\": tonnage gpus lists the known ones", name);
+	const struct tn_gpu_row *row;
+	TN_FORWARD_IF_ERROR(tn__gpu_named(name, &row));
 	from_catalogue(row, out);
 	return TN_OK;
 }

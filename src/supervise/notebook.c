@@ -47,7 +47,7 @@ count_of(char *const *words)
 tn_status
 tn__notebook_command(const struct tn_run_options *options, const struct tn_install *install, char ***out)
 {
-	char python[PATH_MAX], runner[PATH_MAX];
+	char python[PATH_MAX], named[PATH_MAX], runner[PATH_MAX];
 	size_t count = 0, given = count_of(options->arguments);
 	*out = NULL;
 	if (!tn__is_notebook(options->arguments[0])) {
@@ -57,8 +57,11 @@ tn__notebook_command(const struct tn_run_options *options, const struct tn_insta
 	}
 	TN_RETURN_IF(given > 1, TN_INVALID, "a notebook takes no arguments: %s", options->arguments[1]);
 	TN_FORWARD_IF_ERROR(find_python(options, python));
-	TN_RETURN_IF(snprintf(runner, sizeof(runner), "%s/notebook/run_cells.py", install->libraries) >= PATH_MAX,
-	             TN_INVALID, "the installation's path is too long");
+	TN_RETURN_IF(snprintf(named, sizeof(named), "%s/notebook/run_cells.py", install->libraries) >= PATH_MAX, TN_INVALID,
+	             "the installation's path is too long");
+	/* Without symbolic links, as the guest's: it tells our own frames from the user's by these folders. */
+	TN_RETURN_IF(realpath(named, runner) == NULL, TN_NOT_FOUND, "the installation lacks %s: install tonnage again",
+	             named);
 	const char *words[10] = { python, runner };
 	count = 2;
 	if (options->cells != NULL) {

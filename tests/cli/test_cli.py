@@ -41,6 +41,7 @@ def one_line(done):
         (["frobnicate"], 'unknown command "frobnicate"'),
         (["run"], "no program given"),
         (["run", "--gpu", "rtx3061", "--", "true"], "did you mean rtx3060"),
+        (["run", "--gpu", "a100", "--", "true"], "did you mean a100-40 or a100-80?"),
         (["run", "--gpu", "voodoo", "--", "true"], "tonnage gpus lists"),
         (["run", "--gpu"], "needs a value"),
         (["run", "--gpus", "9", "--", "true"], "1 to 8"),

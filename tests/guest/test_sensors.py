@@ -31,7 +31,7 @@ PROGRAM = """
         "_ended": (), "_constructed": (optimizer,), "_count_updates": (optimizer, None), "_count_passes": ((x,), {}, None),
         "_fetched": (iterator, True, x), "_fill": (torch.ones(2),), "_zeroes": (optimizer,), "_pins": (x,),
         "_warned": (warning,), "_needs_none": (torch.utils.data.DataLoader([1]),),
-        "_entered": (torch.autocast("cpu"),), "_asked": (net,), "_asked_by_train": (net,), "_put_into": (net, "0", net[0]),
+        "_entered": (torch.autocast("cpu"),), "_asked": (net,), "_asked_by_train": (net,), "_put_into": (net, "0", net[0]), "_buffer_registered": (net, "x", x),
         "_gradients_stay_whole": (types.SimpleNamespace(reduce_grads=False, fsdp_params=[types.SimpleNamespace(unsharded_accumulated_grad=x)]),),
         "_group_is_whole": (types.SimpleNamespace(fsdp_params=[]),), "_flat_is_whole": (types.SimpleNamespace(world_size=1),),
         "_buffer_is_there": (types.SimpleNamespace(world_size=2, partitions=[x, x]),),

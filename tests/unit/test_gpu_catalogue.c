@@ -6,11 +6,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "gpu/catalogue.h"
+#include "tonnage/status.h"
 
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
@@ -57,14 +59,33 @@ test_spellings(void **state)
 }
 
 static void
+assert_refused(const char *name, const char *expected)
+{
+	const struct tn_gpu_row *row;
+	assert_int_equal(tn__gpu_named(name, &row), TN_NOT_FOUND);
+	assert_null(row);
+	assert_string_equal(tn_error_text(), expected);
+}
+
+static void
 test_suggestions(void **state)
 {
-	assert_string_equal(tn__gpu_suggest("rtx3061"), "rtx3060");
-	assert_string_equal(tn__gpu_suggest("a100"), "a100-40");
-	assert_string_equal(tn__gpu_suggest("RTX 409"), "rtx4090");
-	assert_null(tn__gpu_suggest("voodoo"));
-	assert_null(tn__gpu_suggest(""));
-	assert_null(tn__gpu_suggest("a name that is far longer than any card is ever called, and then some more of it"));
+	static const char long_name[] = "a name that is far longer than any card is ever called, and then some more of it";
+	const struct tn_gpu_row *row;
+	assert_int_equal(tn__gpu_named("RTX 4090", &row), TN_OK);
+	assert_ptr_equal(row, tn__gpu_find("rtx4090"));
+	assert_refused("rtx3061", "unknown GPU \"rtx3061\": did you mean rtx3060? (tonnage gpus lists them)");
+	assert_refused("RTX 409", "unknown GPU \"RTX 409\": did you mean rtx4090? (tonnage gpus lists them)");
+	assert_refused("a100", "unknown GPU \"a100\": did you mean a100-40 or a100-80? (tonnage gpus lists them)");
+	/* More begin like that than are named. */
+	assert_refused(
+		"rtx30",
+		"unknown GPU \"rtx30\": did you mean rtx3060, rtx3090, rtx3070 or rtx3080-10? (tonnage gpus lists them)");
+	assert_refused("voodoo", "unknown GPU \"voodoo\": tonnage gpus lists the known ones");
+	assert_refused("", "unknown GPU \"\": tonnage gpus lists the known ones");
+	char expected[160];
+	snprintf(expected, sizeof(expected), "unknown GPU \"%s\": tonnage gpus lists the known ones", long_name);
+	assert_refused(long_name, expected);
 }
 
 static void

@@ -253,6 +253,33 @@ def test_the_parameters_of_several_models_are_told_by_their_classes(tonnage):
     assert not [row for row in alone.report["out_of_memory"]["holders"] if "UNet" in (row["what"] or "")], alone.explain()
 
 
+BUFFERS = """
+import copy, torch
+class Cache(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("keys", torch.zeros(1 << 24))
+class Layer(torch.nn.Linear):
+    def __init__(self):
+        super().__init__(1024, 1024)
+        self.register_buffer("mean", torch.zeros(1 << 22))
+with torch.device("cuda"):
+    layer, layer.cache = Layer(), Cache()
+moved, copied = Cache().cuda(), copy.deepcopy(layer.cache)
+layer(torch.zeros(8, 1024, device="cuda"))
+"""
+
+
+def test_buffers_are_named_by_the_module_that_has_nothing_else(tonnage, tmp_path):
+    """As caches of keys and values are, made on the card, moved there or copied; others are part of a model."""
+    (tmp_path / "buffers.py").write_text(BUFFERS)
+    run = tonnage(MAIN, [str(tmp_path / "buffers.py")], "--gpu=rtx3060")
+    held = {}
+    for holder in run.report["at_peak"]["holders"]:
+        held[holder["what"]] = held.get(holder["what"], 0) + holder["bytes"]
+    assert (held["buffers of Cache"], held["kept by modules"]) == (3 << 26, 1 << 24), run.explain()
+
+
 CAUGHT = """
 import torch
 net = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048) for _ in range(20))).cuda()

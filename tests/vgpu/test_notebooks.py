@@ -212,20 +212,22 @@ def test_functions_of_other_cells_are_theirs(run):
 
 
 def test_without_nbclient_ipython_runs_the_cells(run, tmp_path):
-    """IPython alone, in the runner's process; neither is told in one line."""
+    """IPython alone, in the runner's process, whose own frames are no one's; neither is told in one line."""
     hidden = "import sys, runpy; {}; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
     wrapper = tmp_path / "python"
 
-    def hide(*names):
+    def hide(*names, cells="rerun", options=("--cells", "1-5,3")):
         code = hidden.format("; ".join(f"sys.modules['{name}'] = None" for name in names))
         wrapper.write_text(f'#!/bin/sh\nexec {python_of(ENVIRONMENT)} -c "{code}" "$@"\n')
         wrapper.chmod(wrapper.stat().st_mode | stat.S_IXUSR)
-        return run("rerun", "--cells", "1-5,3", python=("--python", str(wrapper)))
+        return run(cells, *options, python=("--python", str(wrapper)))
 
     done = hide("nbclient")
     assert done.verdict == "fits", done.explain()
     [row] = findings(done, "held_earlier_run")
     assert "optimizer keeps" in row["what"], done.explain()
+    done = hide("nbclient", cells=[f"import torch\n{TOO_MUCH}"], options=())
+    assert (done.verdict, "\n  cell 1, line 2\n" in done.stderr) == ("out_of_memory", True), done.explain()
     done = hide("nbclient", "IPython")
     assert done.status == 2 and done.stderr.count("\n") == 1 and "pip install ipykernel" in done.stderr, done.explain()
 

@@ -2,7 +2,7 @@
 """What live tensors are, by what the framework itself holds: parameters, buffers and other tensors of modules, `.grad`, the
 state of optimizers.
 
-Modules are known from the moment that they register a parameter, copies and loaded ones from the moment that their
+Modules are known from the moment that they register a parameter or a buffer, copies and loaded ones from the moment that their
 state is set; optimizers from their first update. All by weak references: nothing lives longer for us.
 """
 
@@ -13,6 +13,7 @@ from . import copies, facts, guard, metadata, references, usage
 from .state import state
 
 _modules = {}  # id -> weak reference to a module that owns parameters
+_buffered = {}  # the same of modules that own buffers
 _optimizers = {}
 lasting = []  # functions that give the rows of what a library keeps
 _owned = {}  # id -> reference to a parameter that some module has, or had
@@ -51,6 +52,11 @@ def look():
             if isinstance(tensor, state.torch.Tensor):
                 pruned = name + "_orig" in module._parameters
                 _add_kept(rows, tensor, "pruned weights" if pruned else "kept by modules", pruned)
+    for module in _living(_buffered):
+        if not module._parameters:  # a cache of keys and values, say: it may be there for the batch, which is no part of the model
+            for tensor in tuple(module._buffers.values()):
+                if tensor is not None:
+                    _add_kept(rows, tensor, "buffers of %s" % type(module).__name__)
     for optimizer in _living(_optimizers):
         for group in optimizer.param_groups:
             for parameter in group["params"]:
@@ -194,6 +200,11 @@ def watch_parameters(module, name):
     getattr(module, name)(_registered)
 
 
+def watch_buffers(module, name):
+    """Registers torch's own hook."""
+    getattr(module, name)(_buffer_registered)
+
+
 def watch_children(module, name):
     """Registers torch's own hook."""
     getattr(module, name)(_put_into)
@@ -218,6 +229,11 @@ def _registered(module, name, parameter):
 
 
 @guard.guarded
+def _buffer_registered(module, name, buffer):
+    _note(_buffered, module)
+
+
+@guard.guarded
 def _put_into(module, name, child):
     copies.note_child(module, child)
 
@@ -226,6 +242,8 @@ def _put_into(module, name, child):
 def _copied(module):
     for child in module._modules.values():
         copies.note_child(module, child)
+    if module._buffers:
+        _note(_buffered, module)
     if module._parameters:
         _note(_modules, module, _module_gone)
         for parameter in module._parameters.values():

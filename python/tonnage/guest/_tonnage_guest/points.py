@@ -82,6 +82,8 @@ TABLE = (
     # what tensors are
     Point(DETAIL, "torch.nn.modules.module", "register_module_parameter_registration_hook", ALL, holds.watch_parameters,
           "parameters, gradients and optimizer state are counted as temporaries"),
+    Point(DETAIL, "torch.nn.modules.module", "register_module_buffer_registration_hook", ALL, holds.watch_buffers,
+          "buffers of modules without parameters are not named"),
     Point(DETAIL, "torch.nn.modules.module", "register_module_module_registration_hook", ALL, holds.watch_children,
           "second copies of a model are counted as the model"),
     Point(DETAIL, "torch.nn.modules.module", "Module.__setstate__", ALL, methods.wrapping(holds.around_setstate),
