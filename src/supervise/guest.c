@@ -230,7 +230,11 @@ tn__guest_collect(const struct tn_folder *folder, const struct tn_ledger *ledger
 		news->out_pid = out ? worst->pid : 0;
 		if (out && worst->number < (int64_t)report->programs.count)
 			report->programs.failing = worst->number;
-		ending->guest_stop = tn__guest_take_steps(stepper_of(guests, worst), report);
+		const struct tn_guest_file *stepper = stepper_of(guests, worst);
+		ending->guest_stop = tn__guest_take_steps(stepper, report);
+		for (size_t i = 0; i < guests->count && ending->guest_stop == 0; i++)
+			if (tn__guest_take_rest(&guests->items[i], report))
+				break;
 	}
 	take_records(guests, worst, ledger, peak_device, news);
 	for (size_t i = 0; i < guests->count; i++) {

@@ -47,6 +47,9 @@ void tn__guest_take_oom_record(const struct tn_guest_file *file, struct tn_guest
 void tn__guest_take_worst(const struct tn_guest_file *file, struct tn_report *report);
 /* Of the process whose steps count; returns the enum tn_reason for which it was ended. */
 int tn__guest_take_steps(const struct tn_guest_file *file, struct tn_report *report);
+/* Of the process for whose sake all others were ended, too, the last of several ranks or programs to settle: what was not seen then.
+ * False where it is not this one. */
+bool tn__guest_take_rest(const struct tn_guest_file *file, struct tn_report *report);
 /* The exception that ended it, unless the report has one. */
 void tn__guest_take_exception(const struct tn_guest_file *file, struct tn_report *report);
 /* What is added up over all processes. */

@@ -249,6 +249,16 @@ tn__guest_take_steps(const struct tn_guest_file *file, struct tn_report *report)
 	return stop_of(steps);
 }
 
+bool
+tn__guest_take_rest(const struct tn_guest_file *file, struct tn_report *report)
+{
+	const json_t *steps = json_object_get(file->document, "steps");
+	if (stop_of(steps) == 0)
+		return false;
+	take_not_seen(json_object_get(steps, "not_seen"), report);
+	return true;
+}
+
 void
 tn__guest_take_worst(const struct tn_guest_file *file, struct tn_report *report)
 {
