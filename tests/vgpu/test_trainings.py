@@ -39,6 +39,8 @@ FOUND = [
     ("retried.py", 1000, "the exception that is being handled", None, 4, "release_trainings"),
 ]
 QUICK = {"kfold.py", "caught.py", "rebound.py"}
+# A change that also leaves the margin for the context and kernels comes before one that fits narrowly. On this card none leaves it.
+WITH_FIX = {"rebound.py": ("a100-40", 910)}
 
 
 @pytest.mark.parametrize("program, memory, words, line, models, change",
@@ -87,12 +89,13 @@ def test_nothing_is_found_where_nothing_is_left_or_all_is_wanted(tonnage, progra
 def test_fix_offers_the_cure_first_and_its_patch_fits(tonnage, tmp_path, program, memory):
     for path in PROGRAMS.glob("*.py"):
         (tmp_path / path.name).write_text(path.read_text())
-    words = [str(TONNAGE), "fix", "--gpu=rtx3060", f"--memory={memory}MiB", "--json=out.json", "--patch=fix.diff", "--", python_of(MAIN), program]
+    card, room = WITH_FIX.get(program, ("rtx3060", memory))
+    words = [str(TONNAGE), "fix", f"--gpu={card}", f"--memory={room}MiB", "--json=out.json", "--patch=fix.diff", "--", python_of(MAIN), program]
     done = subprocess.run(words, cwd=tmp_path, timeout=900, capture_output=True, text=True)
     change = json.loads((tmp_path / "out.json").read_text())["changes"][0]
     wanted = next(row[5] for row in FOUND if row[0] == program)
     assert change["id"] == wanted and change["fits"] and change["results"] == "same", done.stdout
     subprocess.run(["patch", "-p0", "-i", "fix.diff"], cwd=tmp_path, check=True, capture_output=True)
-    again = tonnage(MAIN, [str(tmp_path / program)], "--gpu=rtx3060", f"--memory={memory}MiB", cwd=tmp_path)
+    again = tonnage(MAIN, [str(tmp_path / program)], f"--gpu={card}", f"--memory={room}MiB", cwd=tmp_path)
     assert again.status == 0 and again.report["exception"] is None and told(again) == [], again.explain()
     assert again.report["peak"]["reserved_bytes"] == change["peak_reserved_bytes"], again.explain()
