@@ -97,13 +97,14 @@ end_of(const char *name, int columns, struct tn_style style, char buffer[TN_PLAC
 	return buffer;
 }
 
-/* What is on the card a second time is told as that, and the parameters of one module of several by its class; not by their parts. */
+/* What is on the card a second time is told as that, and the parameters of one module of several, or buffers, by its class; not by
+ * their parts. */
 static bool
 says_what(const struct tn_report_holder *holder)
 {
 	return holder->what != NULL &&
-	       (tn__module_of_label(holder->what) != NULL || strcmp(holder->what, "copy of the model") == 0 ||
-	        strcmp(holder->what, "DDP's buckets") == 0);
+	       (tn__module_of_label(holder->what) != NULL || tn__label_is_of_buffers(holder->what) ||
+	        strcmp(holder->what, "copy of the model") == 0 || strcmp(holder->what, "DDP's buckets") == 0);
 }
 
 /* The fullest form that fits: place, function and parts; without the function; the file's name alone; parts in brief; the

@@ -327,9 +327,9 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	tn__host_collect(watch, report);
 	tn__stand_ins_collect(watch->folder, &report->stand_ins);
 	tn__data_stand_ins_collect(watch->folder, &report->stand_ins);
-	tn__stand_ins_findings(watch, report);
 	/* PyTorch's own allocator takes 2 MiB at least when it goes on. */
 	watch->ending.ledger_refused_last = refusing != NULL && !news.refused_guest && refusing->refusal.taken < GONE_ON;
+	tn__stand_ins_findings(watch, report);
 	tn__network_collect(options, watch, report);
 	take_refusal(card, device_that_refused(watch->ledger, news.out_pid, refusing), &watch->ledger->devices[worst],
 	             report);

@@ -68,7 +68,8 @@ tn__stand_ins_findings(const struct tn_watch *watch, struct tn_report *report)
 		if (most == NULL || report->stand_ins.items[i].read_bytes > most->read_bytes)
 			most = &report->stand_ins.items[i];
 	bool failed = report->exception != NULL || (watch->ending.ended && watch->ending.wait_status != 0);
-	if (most == NULL || most->read_bytes <= 0 || !failed || report->oom.seen)
+	bool out = tn__ended_out_of_memory(&watch->ending) || watch->ending.ledger_refused_last;
+	if (most == NULL || most->read_bytes <= 0 || !failed || out)
 		return;
 	bool whole = most->kind == TN_STAND_IN_WEIGHTS_NOT_READ;
 	tn__report_add_finding(

@@ -53,6 +53,21 @@ def test_checks_on_the_cpu_read_nothing(tonnage, checkpoints):
     assert run.verdict == "fits" and touched < whole // 10, (touched, whole)
 
 
+READ_AND_OUT = """
+import sys, zlib, torch
+print(zlib.crc32(open(sys.argv[1], "rb").read()))
+torch.empty(1 << 40, device="cuda")
+"""
+
+
+def test_an_out_of_memory_is_no_failed_check(tonnage, checkpoints):
+    """Values were read as zeros before it, and had nothing to do with it."""
+    file = next(path for path in sorted(checkpoints["headers"].iterdir()) if path.suffix == ".safetensors")
+    run = tonnage(MAIN, ["-c", READ_AND_OUT, str(file)], "--gpu=a100-80")
+    assert run.verdict == "out_of_memory" and sum(row["read_bytes"] for row in run.report["stand_ins"]) > 0, run.explain()
+    assert "weights_read" not in [row["id"] for row in run.report["findings"]], run.explain()
+
+
 @pytest.mark.parametrize("how", ["pickle", *(pytest.param(road, marks=pytest.mark.long) for road in ("map", "mapped"))])
 def test_whole_files_left_unread_have_it_too(tonnage, checkpoints, how):
     whole, shape = load(tonnage, checkpoints["whole"], how), load(tonnage, checkpoints["whole"], how, "--weights=shape")
