@@ -281,22 +281,32 @@ any_is_out(const struct tn_report *report)
 	return out;
 }
 
-/* A card that nobody uses has no figures: it holds nothing. */
-static int64_t
-held_of(const struct tn_report_moment *moment, int category)
+/* What a moment holds by category; a card that nobody uses holds nothing. Folded, what processes asked for is one sum, under `other`. */
+static void
+parts_of(const struct tn_report_moment *moment, bool folded, int64_t parts[TN_CATEGORIES])
 {
-	return moment->by_category[category] != TN_NO_FIGURE ? moment->by_category[category] : 0;
+	memset(parts, 0, TN_CATEGORIES * sizeof(parts[0]));
+	for (int i = 0; i < TN_CATEGORIES; i++) {
+		bool apart = i == TN_CATEGORY_context || i == TN_CATEGORY_libraries || i == TN_CATEGORY_other_processes;
+		int64_t bytes = moment->by_category[i];
+		parts[folded && !apart ? TN_CATEGORY_other : i] += bytes != TN_NO_FIGURE ? bytes : 0;
+	}
 }
 
-/* The category in which the worst card differs most from the least one; "mostly" where it is more than half of the difference. */
+/* The category in which the worst card differs most from the least one; "mostly" where it is more than half of the difference. Where
+ * the program's bytes are not told apart on one of them, they are not on the other, either. */
 static void
 say_spread(const struct tn_printer *printer, const struct tn_report_moment *most, const struct tn_report_moment *least)
 {
 	char bytes[32], part[32];
 	int64_t spread = most->device_bytes - (least->device_bytes > 0 ? least->device_bytes : 0), widest = 0;
+	int64_t high[TN_CATEGORIES], low[TN_CATEGORIES];
+	bool folded = !most->detailed || (least->device_bytes > 0 && !least->detailed);
 	int category = -1;
+	parts_of(most, folded, high);
+	parts_of(least, folded, low);
 	for (int i = 0; i < TN_CATEGORIES; i++) {
-		int64_t difference = held_of(most, i) - held_of(least, i);
+		int64_t difference = high[i] - low[i];
 		if (difference <= widest)
 			continue;
 		widest = difference;
@@ -306,7 +316,9 @@ say_spread(const struct tn_printer *printer, const struct tn_report_moment *most
 		return;
 	if (category >= 0 && widest > spread / 2)
 		tn__say(printer, TN_TINT_NONE, 2, "they differ by %s, mostly %s: %s", tn__human_bytes(spread, bytes),
-		        tn__category_words((enum tn_category)category), tn__human_bytes(widest, part));
+		        folded && category == TN_CATEGORY_other ? "the program"
+		                                                : tn__category_words((enum tn_category)category),
+		        tn__human_bytes(widest, part));
 	else
 		tn__say(printer, TN_TINT_NONE, 2, "they differ by %s", tn__human_bytes(spread, bytes));
 }

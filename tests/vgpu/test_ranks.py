@@ -204,6 +204,14 @@ def test_a_card_that_nobody_uses_differs_by_what_the_other_holds(tonnage):
     assert re.search(r"they differ by 1\.\d+ GiB, mostly (?!CUDA context)[a-z ]+: 1\.00 GiB", " ".join(run.stderr.split())), run.explain()
 
 
+def test_what_cards_differ_in_where_two_processes_share_one(ranks):
+    """What the two hold there is not told apart, as it is on the other card: it differed in all of it."""
+    run = ranks(2, "on_first_card.py")
+    assert (run.status, run.verdict) == (0, "fits"), run.explain()
+    assert [card["at_peak"]["by_category"]["parameters"] is None for card in run.report["cards"]] == [True, False], run.explain()
+    assert re.search(r"they differ by \d+\.\d MiB, mostly CUDA context: ", " ".join(run.stderr.split())), run.explain()
+
+
 def test_ranks_that_never_talk_are_waited_for(ranks):
     """One rank has seen enough before the other has begun: the run goes on until both have."""
     run = ranks(2, "never_talk.py")
