@@ -149,8 +149,8 @@ def is_open():
 
 @guard.guarded
 def _tries_again(frame):
-    """A pass begins while an out-of-memory is open. Where its exception is still alive, so is everything that the frames in its traceback
-    hold. One that PyTorch catches in C++ (it goes on with a smaller workspace for cuDNN) never becomes a Python exception."""
+    """A pass begins while an out-of-memory is open. While its exception is alive, the frames in its traceback keep their tensors alive, too.
+    There is no Python exception where PyTorch itself caught the error in C++ and went on with a smaller cuDNN workspace."""
     if _observer.looked_at == state.ooms_seen or _observer.looks >= _MOST_LOOKS:
         return
     _observer.looked_at = state.ooms_seen
