@@ -101,6 +101,19 @@ const char *tn__compile_cache(const struct tn_run_options *options, char path[PA
 /* Moves what the program has written there out of the run's scratch folder. Called when no process of the run lives. */
 void tn__compile_cache_keep(const struct tn_run_options *options, const struct tn_folder *folder);
 
+/* ---- bytecode.c: Python's byte code of our own files ---- */
+
+struct tn_bytecode {
+	pid_t pid; /* of who compiles; 0: nobody does */
+	struct timespec began;
+	char mark[PATH_MAX];
+};
+
+/* Begins to compile our Python files with the program's Python, beside it, where that has not been done. Never fails. */
+void tn__bytecode_start(struct tn_bytecode *bytecode, const char *program, const struct tn_install *install);
+/* Ends it. */
+void tn__bytecode_finish(struct tn_bytecode *bytecode);
+
 /* ---- reaper.c: the process between supervisor and program ---- */
 
 enum tn_news_kind {

@@ -277,12 +277,15 @@ start_and_watch(struct tn_once *once, int *exit_status)
 	watch->compile_limit_seconds = options->compile_seconds >= 0 ? options->compile_seconds : COMPILE_SECONDS;
 	if (!once->card.real && !way->serves)
 		watch->asked = tn__folder_listen(&once->folder, "cudnn");
+	struct tn_bytecode bytecode;
+	tn__bytecode_start(&bytecode, once->program, &once->install);
 	tn_status status = way->forked ? tn__reaper_start_by_server(&start, way->server, way->alive, &watch->reaper)
 	                               : tn__reaper_start(&start, &once->old_mask, &watch->reaper);
 	if (status == TN_OK && once->requests != NULL)
 		tn__request_run_start(once->requests, watch, options);
 	if (status == TN_OK)
 		tn__watch_until_end(watch);
+	tn__bytecode_finish(&bytecode);
 	if (watch->asked >= 0)
 		close(watch->asked);
 	TN_FORWARD_IF_ERROR(status);

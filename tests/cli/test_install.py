@@ -19,9 +19,10 @@ def libraries(tmp_path):
     folder = tmp_path / "lib tonnage"
     folder.mkdir()
     for entry in (TONNAGE.parent.resolve().parent / "lib/tonnage").iterdir():
-        if entry.name != "guest":
+        if entry.name not in ("guest", "changes"):
             (folder / entry.name).symlink_to(entry)
-    shutil.copytree(ROOT / "python/tonnage/guest", folder / "guest")
+    for name in ("guest", "changes"):
+        shutil.copytree(ROOT / "python/tonnage" / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
 
@@ -49,6 +50,54 @@ def test_a_guest_without_a_version(libraries):
     (libraries / "guest/version").unlink()
     done = run(libraries, "run", "--", "true")
     assert done.returncode == 125 and done.stderr.count("\n") == 1 and "the installation is incomplete" in done.stderr
+
+
+# Waits until every Python file of ours is compiled, as a long program does.
+WAITS = """
+import glob, sys, time
+until = time.monotonic() + 30
+while time.monotonic() < until and any(len(glob.glob(folder + "/__pycache__/*.pyc")) < len(glob.glob(folder + "/*.py")) for folder in sys.argv[1:]):
+    time.sleep(0.01)
+"""
+
+
+def compile_ours(libraries, *command):
+    """Runs until it is said that our files are compiled; the file that says so."""
+    package = libraries / "guest/_tonnage_guest"
+    for _ in range(5):  # a run does not wait for it
+        run(libraries, "run", "--", *command, str(package), str(libraries / "changes"))
+        if found := list(package.glob("__pycache__/*.compiled")):
+            return found[0]
+    raise AssertionError("not compiled")
+
+
+@pytest.mark.parametrize("launched", [False, True], ids=["python", "launcher"])
+def test_our_python_files_are_compiled_once(libraries, tmp_path, launched):
+    """By the program's Python, be it the program or named in its first line; again where one has changed since."""
+    launcher = tmp_path / "launch"
+    launcher.write_text(f"#!{sys.executable} -u\n{WAITS}")
+    launcher.chmod(0o755)
+    command = [str(launcher)] if launched else [sys.executable, "-c", WAITS]
+    mark = compile_ours(libraries, *command)
+    compiled = {path.name: path.stat().st_mtime_ns for path in libraries.glob("**/__pycache__/*.pyc") if not path.is_symlink()}
+    tag = sys.implementation.cache_tag
+    assert {f"{name}.{tag}.pyc" for name in ("sitecustomize", "boot", "ending")} <= set(compiled)
+    when = mark.stat().st_mtime_ns
+    run(libraries, "run", "--", *command)
+    assert mark.stat().st_mtime_ns == when
+    source = libraries / "guest/_tonnage_guest/ending.py"
+    source.write_text(source.read_text() + "\n# changed\n")
+    (mark.parent / f"ending.{tag}.pyc").unlink()
+    assert compile_ours(libraries, *command) == mark and mark.stat().st_mtime_ns > when
+    again = {path.name: path.stat().st_mtime_ns for path in mark.parent.glob("*.pyc")}
+    assert [name for name in again if again[name] != compiled[name]] == [f"ending.{tag}.pyc"]
+
+
+def test_a_folder_of_somebody_else_is_left_alone(libraries):
+    """What cannot be written there is no error, and nothing is tried: a file stands where the folder would be."""
+    (libraries / "guest/_tonnage_guest/__pycache__").write_text("")
+    done = run(libraries, "run", "--", sys.executable, "-c", "print('ran')")
+    assert done.stdout == "ran\n" and (libraries / "guest/_tonnage_guest/__pycache__").read_text() == ""
 
 
 def test_a_plugin_of_pytest_of_another_version(tmp_path):

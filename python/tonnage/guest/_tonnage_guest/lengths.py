@@ -170,8 +170,10 @@ def told_by(dataset, depth=0):
     if count is None or depth > _DEPTH:
         return None
     kind = type(dataset).__name__
+    if kind == "Tensor":
+        return _of_rows({"": dataset}, count)
     if kind == "TensorDataset":
-        return _of_tensors(dataset.tensors, count)
+        return _of_rows({"[%d]" % i: tensor for i, tensor in enumerate(dataset.tensors)}, count)
     if kind == "Subset":
         return _chosen(told_by(dataset.dataset, depth + 1), dataset.indices, count)
     if kind == "ConcatDataset":
@@ -186,14 +188,17 @@ def _is_known(dataset):
     module = type(dataset).__module__
     if isinstance(dataset, (list, tuple)):
         return type(dataset) in (list, tuple)
+    if module == "torch" and type(dataset).__name__ == "Tensor":
+        return True
     return module == "torch.utils.data.dataset" or module == "datasets.arrow_dataset"
 
 
-def _of_tensors(tensors, count):
+def _of_rows(tensors, count):
+    """Samples that are rows of tensors, by path: all of one shape."""
     found = Lengths(count, "columns")
-    for i, tensor in enumerate(tensors):
+    for start, tensor in tensors.items():
         rows = []
-        _from_shape(tuple(tensor.shape[1:]), _is_integer(tensor), "[%d]" % i, "", rows)
+        _from_shape(tuple(tensor.shape[1:]), _is_integer(tensor), start, "", rows)
         for path, unit, length in rows:
             found.add(path, unit, array.array("q", [length]) * count)
     found.looked = count
