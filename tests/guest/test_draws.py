@@ -31,6 +31,17 @@ def test_numpys_are_too(run_with, wheel):
     assert first == second != ""
 
 
+def test_generators_of_numpy_without_a_seed_are_too(run_with, wheel):
+    """Two of one program draw different numbers, and a seed of the program's own counts."""
+    program = """import numpy
+for made in (numpy.random.RandomState(%s), numpy.random.RandomState(%s), numpy.random.Generator(numpy.random.PCG64(%s))): print(made.bytes(8))
+"""
+    first, second = (run_with(wheel, ["-c", program % ("", "", "")], TONNAGE_GPU="virtual").stdout for _ in range(2))
+    assert first == second and len(set(first.splitlines())) == 3
+    seeded = program % (3, 4, 5)
+    assert run_with(wheel, ["-c", seeded], TONNAGE_GPU="virtual").stdout == run_with(wheel, ["-c", seeded], TONNAGE_RUN="").stdout
+
+
 def test_torchs_are_too(run_with, wheel):
     """Of the CPU: those of cards have the same seed by themselves. A seed of the program's own counts."""
     program = "import torch; %s; print(torch.initial_seed(), torch.rand(3), torch.randperm(9))"

@@ -38,21 +38,21 @@ class ProtocolNotHere(Exception):
     """The kernel has no such protocol."""
 
 
+FENCE = b"the test's own connection"
+
+
 class Server:
     """Takes TCP and UDP at one port of 127.0.0.1 and ::1; answers HTTP; keeps every byte that came."""
 
     def __init__(self):
         self.got = []
-        self.connections = self.active = 0
+        self.connections = self.active = self.fences = 0
         self.closing = False
         self.lock = threading.Condition()
         outer = self
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self):
-                with outer.lock:
-                    outer.connections += 1
-                    outer.active += 1
                 try:
                     self.take()
                 finally:
@@ -68,6 +68,11 @@ class Server:
                         part = self.request.recv(65536)
                         if not part:
                             return
+                        if part == FENCE:
+                            with outer.lock:
+                                outer.connections -= 1
+                                outer.fences += 1
+                            return
                         outer.got.append(part)
                         rest += part
                         while b"\r\n\r\n" in rest:
@@ -79,6 +84,13 @@ class Server:
             daemon_threads = True
             allow_reuse_address = True
             request_queue_size = 64
+
+            def verify_request(self, request, client_address):
+                """In the thread that accepts, so that whoever came first is counted first."""
+                with outer.lock:
+                    outer.connections += 1
+                    outer.active += 1
+                return True
 
         class Threads6(Threads):
             address_family = socket.AF_INET6
@@ -152,13 +164,13 @@ class Server:
 
     def settle(self):
         """Waits for all that was sent until now: what we send ourselves comes behind it, and connections end."""
-        before = self.connections
+        wanted = self.fences + len(self.servers)
         for server in self.servers:
             with socket.socket(server.address_family) as fence:
                 fence.connect(server.server_address)
+                fence.sendall(FENCE)
         with self.lock:
-            self.lock.wait_for(lambda: self.connections >= before + len(self.servers) and self.active == 0, 30)
-            self.connections -= len(self.servers)
+            assert self.lock.wait_for(lambda: self.fences == wanted and self.active == 0, 30)
         for udp in self.datagrams:
             with socket.socket(udp.family, socket.SOCK_DGRAM, udp.proto) as fence:
                 word = b"fence %d" % id(fence)
