@@ -77,6 +77,15 @@ def test_a_search_whose_models_are_kept_before_they_are_trained(tonnage):
     assert again.status == 0 and again.report["exception"] is None and told(again) == [], again.explain()
 
 
+@pytest.mark.long
+def test_a_study_draws_the_same_rates_in_each_trial(tmp_path):
+    """Optuna's sampler has no seed: with rates of its own in each trial, the cure was said to change the training."""
+    words = [str(TONNAGE), "fix", "--gpu=rtx3060", "--memory=1.4GiB", f"--json={tmp_path / 'out.json'}", "--", python_of(SEARCHES), str(PROGRAMS / "study.py")]
+    done = subprocess.run(words, cwd=tmp_path, timeout=900, capture_output=True, text=True)
+    change = json.loads((tmp_path / "out.json").read_text())["changes"][0]
+    assert change["id"] == "release_trainings" and change["fits"] and change["results"] == "same", done.stdout
+
+
 @pytest.mark.parametrize("program", [pytest.param(name, marks=[] if name in ("best", "teacher", "ensemble", "gan") else [pytest.mark.long]) for name in (
     "once", "drops", "dropped_by_hand", "best", "gan", "late_critic", "average", "teacher", "ensemble", "unfrozen", "resumed")])  # fmt: skip
 def test_nothing_is_found_where_nothing_is_left_or_all_is_wanted(tonnage, program):
