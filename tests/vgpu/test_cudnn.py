@@ -29,7 +29,7 @@ def cases():
         for net in NETS:
             for mode in MODES:
                 for card in CARDS:
-                    quick = environment == "torch-2.11.0" and (net, mode, card) in QUICK
+                    quick = (net, mode, card) in (QUICK if environment == "torch-2.11.0" else [("resnet50", "fp32", "h200")])
                     yield pytest.param(environment, net, mode, card, marks=[] if quick else [pytest.mark.long])
 
 
