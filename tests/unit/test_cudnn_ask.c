@@ -22,7 +22,7 @@
 #include "dnn/cache.h"
 #include "vgpu/cudnn/workspace.h"
 
-enum { ENGINE = 55, WORKSPACE = 25837584, REFUSED_ENGINE = 9 };
+enum { ENGINE = 55, WORKSPACE = 25837584, REFUSED_ENGINE = 9, SAYING_ENGINE = 60, SAID = 4096, ROWS = 3 };
 
 static struct {
 	int listening, questions;
@@ -43,10 +43,11 @@ answer(const struct tn_dnn_question *question, struct tn_dnn_bytes *out)
 		return;
 	}
 	tn__dnn_add_u32(out, question->head.mode == DNN_HEUR_MODE_B ? DNN_STATUS_BAD_PARAM : DNN_STATUS_SUCCESS);
-	tn__dnn_add_u32(out, 2);
-	for (int row = 0; row < 2; row++) {
-		tn__dnn_add_i64(out, row == 0 ? ENGINE : REFUSED_ENGINE);
-		tn__dnn_add_i64(out, 4096);
+	tn__dnn_add_u32(out, ROWS);
+	for (int row = 0; row < ROWS; row++) {
+		static const int64_t engines[ROWS] = { ENGINE, REFUSED_ENGINE, SAYING_ENGINE };
+		tn__dnn_add_i64(out, engines[row]);
+		tn__dnn_add_i64(out, row == 2 ? SAID : -1);
 		tn__dnn_add_i64(out, -1);
 		tn__dnn_add_u32(out, 1); /* a knob */
 		tn__dnn_add_i64(out, 2);
@@ -139,20 +140,24 @@ test_the_answers_reach_the_program(void **state)
 {
 	struct tn__dnn_handle *handle = make_handle();
 	desc graph = forward_graph(handle), results[8];
-	assert_int_equal(ask_heuristics(graph, DNN_HEUR_MODE_INSTANT, results, 8), 2);
+	assert_int_equal(ask_heuristics(graph, DNN_HEUR_MODE_INSTANT, results, 8), ROWS);
 	assert_int_equal(helper.last.mode, DNN_HEUR_MODE_INSTANT);
 	assert_int_equal(engine_of(results[0]), ENGINE);
-	desc plans[2] = { plan_of(results[0], DNN_STATUS_SUCCESS) };
+	desc plans[ROWS] = { plan_of(results[0], DNN_STATUS_SUCCESS) };
 	assert_int_equal(workspace_of(plans[0]), WORKSPACE);
 	assert_int_equal(helper.last.kind, TN_DNN_PLAN);
 	assert_int_equal(helper.last.rank, 0);
 	plans[1] = plan_of(results[1], DNN_STATUS_NOT_SUPPORTED_SHAPE); /* PyTorch goes on with the next */
 	assert_int_equal(helper.last.rank, 1);
+	int before = helper.questions;
+	plans[2] = plan_of(results[2], DNN_STATUS_SUCCESS); /* its configuration has said it */
+	assert_int_equal(workspace_of(plans[2]), SAID);
+	assert_int_equal(helper.questions, before);
 	assert_int_equal(fake.answered, 3);
 	assert_string_equal(fake.answered_by, "cuDNN 9.26.0"); /* the one that was asked, not the one that we say we are */
 	assert_int_equal(fake.modelled, 0);
-	drop(plans, 2);
-	drop(results, 2);
+	drop(plans, ROWS);
+	drop(results, ROWS);
 	drop(&graph, 1);
 	OK(cudnnDestroy(handle));
 }
@@ -164,7 +169,7 @@ test_nothing_is_asked_twice(void **state)
 	desc graph = forward_graph(handle);
 	int before = helper.questions;
 	int64_t workspace;
-	assert_int_equal(first_workspace(graph, DNN_HEUR_MODE_INSTANT, &workspace), 2);
+	assert_int_equal(first_workspace(graph, DNN_HEUR_MODE_INSTANT, &workspace), ROWS);
 	assert_int_equal(workspace, WORKSPACE);
 	assert_int_equal(helper.questions, before);
 	assert_int_equal(fake.answered, 2);
@@ -197,7 +202,7 @@ test_a_helper_that_dies(void **state)
 	helper.dies = true;
 	assert_int_equal(first_workspace(graph, DNN_HEUR_MODE_INSTANT, &workspace), DNN_ENGINES - 1);
 	helper.dies = false;
-	assert_int_equal(first_workspace(graph, DNN_HEUR_MODE_INSTANT, &workspace), 2);
+	assert_int_equal(first_workspace(graph, DNN_HEUR_MODE_INSTANT, &workspace), ROWS);
 	helper.dies = true;
 	for (int mode = DNN_HEUR_MODE_FALLBACK; mode <= DNN_HEUR_MODE_A; mode++)
 		(void)first_workspace(graph, mode, &workspace);
@@ -205,7 +210,7 @@ test_a_helper_that_dies(void **state)
 	helper.dies = false;
 	(void)first_workspace(graph, DNN_HEUR_MODE_A, &workspace);
 	assert_int_equal(helper.questions, before);
-	assert_int_equal(first_workspace(graph, DNN_HEUR_MODE_INSTANT, &workspace), 2);
+	assert_int_equal(first_workspace(graph, DNN_HEUR_MODE_INSTANT, &workspace), ROWS);
 	assert_int_equal(workspace, WORKSPACE);
 	assert_int_equal(fake.answered, 4);
 	assert_int_equal(fake.modelled, 4);
