@@ -7,6 +7,7 @@
  *
  * That it was done with a Python is said by an empty file of the time when it began, __pycache__/<device>-<inode>.compiled: the
  * environments that share an interpreter share it. Nothing fails where it cannot be done: the folder may be somebody else's.
+ * What a package manager looks after is left as it is, so that it finds nothing that it does not know when it removes us.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -72,6 +73,14 @@ has_changed(const char *folder, const struct timespec *then)
 	return changed;
 }
 
+/* A package of the system, or what pip has installed and compiled. */
+static bool
+is_looked_after(const char *package, const char *cache)
+{
+	return (strncmp(package, "/usr/", 5) == 0 && strncmp(package, "/usr/local/", 11) != 0) ||
+	       (strstr(package, "/site-packages/") != NULL && access(cache, F_OK) == 0);
+}
+
 /* Whether our files are to be compiled with this Python, and can be; the name of the file that says since when they are. */
 static bool
 is_wanted(const char *python, const char *package, const char *changes, char mark[PATH_MAX])
@@ -84,7 +93,7 @@ is_wanted(const char *python, const char *package, const char *changes, char mar
 	             (unsigned long long)binary.st_ino) >= PATH_MAX)
 		return false;
 	if (stat(mark, &status) != 0)
-		return mkdir(folder, 0777) == 0 || errno == EEXIST;
+		return !is_looked_after(package, folder) && (mkdir(folder, 0777) == 0 || errno == EEXIST);
 	return is_newer(&binary.st_mtim, &status.st_mtim) || has_changed(package, &status.st_mtim) ||
 	       has_changed(changes, &status.st_mtim);
 }

@@ -100,6 +100,19 @@ def test_a_folder_of_somebody_else_is_left_alone(libraries):
     assert done.stdout == "ran\n" and (libraries / "guest/_tonnage_guest/__pycache__").read_text() == ""
 
 
+def test_what_pip_has_compiled_is_left_as_it_is(libraries, tmp_path):
+    """pip would find a file that it does not know when it removes us."""
+    installed = tmp_path / "site-packages/lib"
+    installed.parent.mkdir()
+    libraries.rename(installed)
+    cache = installed / "guest/_tonnage_guest/__pycache__"
+    cache.mkdir()
+    (cache / "boot.pyc").write_text("pip's")
+    for _ in range(2):
+        run(installed, "run", "--", sys.executable, "-c", "print('ran')")
+    assert [path.name for path in cache.iterdir()] == ["boot.pyc"]
+
+
 def test_a_plugin_of_pytest_of_another_version(tmp_path):
     """The command on the PATH is older than what is installed beside pytest."""
     shutil.copytree(ROOT / "python/tonnage", tmp_path / "tonnage", ignore=shutil.ignore_patterns("__pycache__"))
