@@ -15,7 +15,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -103,16 +102,7 @@ is_wanted(const char *python, const char *package, const char *changes, char mar
 static _Noreturn void
 compile(const char *python, const char *guest, const char *changes, pid_t parent)
 {
-	sigset_t none;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(TN_EXIT_OWN_FAILURE);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	setpgid(0, 0); /* a Ctrl-C is the program's */
-	int nothing = open("/dev/null", O_RDWR);
-	for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
-		dup2(nothing, i);
+	tn__go_to_background(parent);
 	execl(python, python, "-I", "-S", "-m", "compileall", "-q", guest, changes, (char *)NULL);
 	_exit(TN_EXIT_NOT_FOUND);
 }

@@ -33,24 +33,31 @@ tn__helper_cache(char path[PATH_MAX])
 	return length < PATH_MAX ? path : NULL;
 }
 
+void
+tn__go_to_background(pid_t parent)
+{
+	sigset_t none;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	int nothing = getppid() == parent ? open("/dev/null", O_RDWR) : -1;
+	if (nothing < 0)
+		_exit(TN_EXIT_OWN_FAILURE);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
+		dup2(nothing, i);
+	setpgid(0, 0); /* a Ctrl-C is the program's */
+}
+
 static _Noreturn void
 become_helper(int listening, const struct tn_install *install, pid_t parent)
 {
 	char self[PATH_MAX], cache[PATH_MAX], driver[PATH_MAX];
-	sigset_t none;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(TN_EXIT_OWN_FAILURE);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	listening = fcntl(listening, F_DUPFD, TN_DNN_HELPER_SOCKET + 1); /* not below where it goes */
+	tn__go_to_background(parent);
 	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	int nothing = open("/dev/null", O_RDWR);
-	if (length <= 0 || nothing < 0)
+	if (length <= 0)
 		_exit(TN_EXIT_OWN_FAILURE);
 	self[length] = '\0';
-	listening = fcntl(listening, F_DUPFD, TN_DNN_HELPER_SOCKET + 1); /* not below where it goes */
-	for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
-		dup2(nothing, i);
 	dup2(listening, TN_DNN_HELPER_SOCKET);
 	if (tn__helper_cache(cache) != NULL)
 		setenv(TN_DNN_CACHE_VARIABLE, cache, 1);
@@ -58,7 +65,6 @@ become_helper(int listening, const struct tn_install *install, pid_t parent)
 		setenv(TN_DNN_DRIVER_VARIABLE, driver, 1);
 	unsetenv("LD_PRELOAD");
 	unsetenv("TONNAGE_RUN"); /* its driver is in no run: nothing is accounted */
-	setpgid(0, 0);           /* a Ctrl-C is the program's */
 	execl(self, "tonnage", TN_DNN_HELPER_WORD, (char *)NULL);
 	_exit(TN_EXIT_OWN_FAILURE);
 }

@@ -181,6 +181,9 @@ int tn__server_lent(void);
 const char *tn__helper_cache(char path[PATH_MAX]);
 /* Where `tonnage fetch` keeps models without their weights, in the form of the hub's cache (fetch.c); NULL as above. */
 const char *tn__fetched_store(char path[PATH_MAX]);
+/* For a child of this process that works beside the run: ends with `parent`, with no signal blocked, in a group of its own, and its
+ * streams lead nowhere. Ends the child where that cannot be had. */
+void tn__go_to_background(pid_t parent);
 /* Starts the helper, which takes the connections; its pid, or -1. */
 pid_t tn__helper_start(int listening, const struct tn_install *install);
 
