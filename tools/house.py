@@ -73,19 +73,25 @@ def source_of(build, path):
     return "/".join(parts[:at] + parts[at + 2:])[: -len(".o")]
 
 
+def symbols(paths):
+    """What nm says of these object files, a symbol a line, its file before it."""
+    if not paths:
+        return []
+    return subprocess.run(["nm", "--print-file-name", *paths], capture_output=True, text=True, check=True).stdout.splitlines()
+
+
 def c_calls(root, build):
     """{file: files that define what it uses}, by the symbols of the object files whose source is there still."""
     defined, used = collections.defaultdict(set), collections.defaultdict(set)
-    for path in build.rglob("*.c.o"):
-        source = source_of(build, path)
-        if not source.startswith(("src/", "cli/")) or not (root / source).is_file():
-            continue
-        listing = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
-        for words in map(str.split, listing.splitlines()):
-            if words[-2] == "U":
-                used[source].add(words[-1])
-            elif words[-2] in "TDBRVW" and (not source.startswith("src/preload/") or words[-1].startswith("tn_")):
-                defined[words[-1]].add(source)
+    objects = {str(path): source_of(build, path) for path in build.rglob("*.c.o")}
+    ours = [path for path, source in objects.items() if source.startswith(("src/", "cli/")) and (root / source).is_file()]
+    for line in symbols(ours):
+        path, _, symbol = line.partition(":")
+        words, source = symbol.split(), objects[path]
+        if words[-2] == "U":
+            used[source].add(words[-1])
+        elif words[-2] in "TDBRVW" and (not source.startswith("src/preload/") or words[-1].startswith("tn_")):
+            defined[words[-1]].add(source)
     graph = {source: set() for source in used}
     for source, names in used.items():
         for name in names:

@@ -19,10 +19,13 @@
 
 #define KILL_SECONDS 10
 #define ROUND_NANOSECONDS 2000000
+#define FULL_WALK_EVERY 32
+#define OUTSIDE_FOR_GOOD 2 /* walks that found a process outside of the tree, after which it is not read again */
 
 struct entry {
 	pid_t pid, parent, group;
 	bool zombie, below;
+	unsigned outside; /* how many walks before this one found it outside of the tree */
 };
 
 struct table {
@@ -55,7 +58,7 @@ read_entry(pid_t pid, struct entry *out)
 	const char *after = strrchr(text, ')');
 	if (after == NULL || sscanf(after + 1, " %c %d %d", &state, &parent, &group) != 3)
 		return false;
-	*out = (struct entry){ pid, (pid_t)parent, (pid_t)group, state == 'Z' || state == 'X', false };
+	*out = (struct entry){ .pid = pid, .parent = parent, .group = group, .zombie = state == 'Z' || state == 'X' };
 	return true;
 }
 
@@ -68,20 +71,54 @@ table_add(struct table *table, const struct entry *entry)
 	return true;
 }
 
+/* /proc lists processes by their numbers, and so does `others`. One that is another's is not looked at. */
 static void
-read_table(struct table *table)
+read_table(struct table *table, const struct tn_process_others *others)
 {
 	DIR *proc = opendir("/proc");
 	const struct dirent *item;
+	size_t at = 0;
 	if (proc == NULL)
 		return;
 	while ((item = readdir(proc)) != NULL) {
-		struct entry entry;
-		if (isdigit((unsigned char)item->d_name[0]) && read_entry((pid_t)atoi(item->d_name), &entry) &&
-		    !table_add(table, &entry))
+		struct entry entry = { .pid = isdigit((unsigned char)item->d_name[0]) ? (pid_t)atoi(item->d_name) : 0 };
+		unsigned outside = 0;
+		if (entry.pid <= 0)
+			continue;
+		while (at < others->count && others->items[at].pid < entry.pid)
+			at++;
+		if (at < others->count && others->items[at].pid == entry.pid)
+			outside = others->items[at].walks;
+		if (outside < OUTSIDE_FOR_GOOD && !read_entry(entry.pid, &entry))
+			continue;
+		entry.outside = outside;
+		if (!table_add(table, &entry))
 			break;
 	}
 	closedir(proc);
+}
+
+/* Short of memory they are few, and more is looked at. */
+static void
+remember_others(struct tn_process_others *others, const struct table *table)
+{
+	others->count = 0;
+	others->walks = (others->walks + 1) % FULL_WALK_EVERY;
+	for (size_t i = 0; i < table->count && others->walks != 0; i++) {
+		const struct entry *entry = &table->entries[i];
+		if (entry->below)
+			continue;
+		if (!tn__array_room(&others->items, &others->capacity, others->count + 1, sizeof(*others->items), SIZE_MAX))
+			return;
+		others->items[others->count++] = (struct tn_process_other){ entry->pid, entry->outside + 1 };
+	}
+}
+
+void
+tn__process_others_free(struct tn_process_others *others)
+{
+	free(others->items);
+	*others = (struct tn_process_others){ 0 };
 }
 
 static bool
@@ -114,25 +151,36 @@ tn__process_list_free(struct tn_process_list *list)
 }
 
 void
-tn__process_descendants(const struct tn_process_tree *tree, struct tn_process_list *out)
+tn__process_descendants_again(const struct tn_process_tree *tree, struct tn_process_others *others,
+                              struct tn_process_list *out)
 {
 	struct table table = { 0 };
 	bool changed = true;
-	read_table(&table);
+	read_table(&table, others);
 	for (size_t i = 0; i < table.count && tree->group > 0; i++)
 		table.entries[i].below = table.entries[i].group == tree->group && table.entries[i].pid != tree->root;
 	while (changed) {
 		changed = false;
 		for (size_t i = 0; i < table.count; i++) {
 			struct entry *entry = &table.entries[i];
-			if (!entry->below && parent_is_below(&table, tree->root, entry->parent))
+			if (!entry->below && entry->outside < OUTSIDE_FOR_GOOD &&
+			    parent_is_below(&table, tree->root, entry->parent))
 				entry->below = changed = true;
 		}
 	}
 	for (size_t i = 0; i < table.count; i++)
 		if (table.entries[i].below && !table.entries[i].zombie && table.entries[i].pid != tree->except)
 			tn__process_list_add(out, table.entries[i].pid);
+	remember_others(others, &table);
 	free(table.entries);
+}
+
+void
+tn__process_descendants(const struct tn_process_tree *tree, struct tn_process_list *out)
+{
+	struct tn_process_others others = { 0 };
+	tn__process_descendants_again(tree, &others, out);
+	tn__process_others_free(&others);
 }
 
 static bool

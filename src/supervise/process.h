@@ -20,6 +20,18 @@ struct tn_process_list {
 	size_t count, capacity;
 };
 
+/* Processes that earlier walks found outside of the tree, by their numbers. All zero at first. */
+struct tn_process_other {
+	pid_t pid;
+	unsigned walks;
+};
+
+struct tn_process_others {
+	struct tn_process_other *items;
+	size_t count, capacity;
+	unsigned walks;
+};
+
 /* Whose processes are meant. */
 struct tn_process_tree {
 	pid_t root;   /* its descendants; not itself */
@@ -31,6 +43,12 @@ struct tn_process_tree {
  * short. */
 void tn__process_descendants(const struct tn_process_tree *tree, struct tn_process_list *out);
 void tn__process_list_free(struct tn_process_list *list);
+/* The same for who asks often: what two walks found outside of the tree is not read again, since nothing comes into a tree but
+ * by a fork. Every 32nd walk reads all. A process that took the number of one that ended since the walk before is missed until then,
+ * so this is for samples, not for the end. */
+void tn__process_descendants_again(const struct tn_process_tree *tree, struct tn_process_others *others,
+                                   struct tn_process_list *out);
+void tn__process_others_free(struct tn_process_others *others);
 /* Adds a pid that is not there yet. */
 void tn__process_list_add(struct tn_process_list *list, pid_t pid);
 

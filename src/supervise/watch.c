@@ -35,6 +35,7 @@ struct state {
 	bool program_ended, torch_is_fine, over;
 	struct tn_rank_watch ranks;
 	pid_t helper; /* 0: none runs */
+	struct tn_process_others others;
 };
 
 static void
@@ -151,8 +152,12 @@ sample(struct state *state, double now)
 	bool compiles = false;
 	struct tn_watch *watch = state->watch;
 	struct tn_process_list list = { 0 };
+	const struct tn_process_tree tree = { getpid(), watch->reaper.group, watch->reaper.pid };
 	uint64_t bytes = 0;
-	tn__process_descendants(&(struct tn_process_tree){ getpid(), watch->reaper.group, watch->reaper.pid }, &list);
+	if (state->program_ended) /* that nothing is left must be true */
+		tn__process_descendants(&tree, &list);
+	else
+		tn__process_descendants_again(&tree, &state->others, &list);
 	for (size_t i = 0; i < list.count; i++) {
 		tn__process_list_add(&watch->seen, list.pids[i]);
 		note_rss(watch, tn__process_peak_rss(list.pids[i]));
@@ -333,4 +338,5 @@ tn__watch_until_end(struct tn_watch *watch)
 			state.over = true;
 	}
 	finish(&state);
+	tn__process_others_free(&state.others);
 }

@@ -221,8 +221,8 @@ def _final():
     settle_accounts()
     reads.detach()
     ranks.detach()  # C++ objects that go after the interpreter may wait for other ranks
-    if settings.trial or state.stopped is not None:
-        gc.freeze()  # Python looks through all objects twice before it ends (0.2 s): nothing of a trial, or of a part of a training, is kept
+    if settings.trial or state.stopped is not None or not settings.read_later:
+        gc.freeze()  # no search for cycles at the end (doc/design/0005-guest-hook.md): 0.7 s with torch and its compiler imported
 
 
 def settle_accounts():
