@@ -116,7 +116,7 @@ def close():
 
 
 # Of the options of `tonnage run`, what the hook looks at as torch is imported: the server is started with them, too.
-AT_IMPORT = ("--no-detail", "--writes=allow", "--network=allow", "--init=real")
+AT_IMPORT = ("--no-detail", "--writes=allow", "--network=allow", "--init=real", "--weights=real", "--weights=shape", "--data=shape")
 OF_RANKS = ("--ranks", "--nodes")  # these, too; and what they mean depends on the next one
 CARDS = "--gpus"
 
@@ -125,7 +125,7 @@ def knows(options):
     """True where a server can stand for these options of `tonnage run`, spelled --name=value."""
     names = {option.partition("=")[0] for option in AT_IMPORT}
     other = [option for option in options if option.partition("=")[0] in names and option not in AT_IMPORT]
-    early = any(option.startswith(("--weights", "--data", "--inputs=pad")) for option in options)  # they are read before the fork
+    early = any(option.startswith("--inputs=pad") for option in options)  # torch's loader is changed for it at the import
     return not other and not early and "--gpu=real" not in options and "real" not in options
 
 

@@ -1,11 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/coverage.py finds what the tables lack, says what it could not check, and is green on the wheels at hand.
-
-The wheels are those of the environments below $TONNAGE_ENVS (default ~/.cache/tonnage/envs); with none, that test is
-skipped.
-"""
+"""tools/coverage.py finds what the tables lack and says what it could not check. On real wheels tools/run_tests.py runs it (`coverage`)."""
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -13,7 +8,6 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
 
 
 def coverage(*arguments):
@@ -87,16 +81,3 @@ def test_a_built_library_must_export_its_table(tmp_path):
     line = next(line for line in result.stdout.splitlines() if line.startswith("libcurand.so.10"))
     assert "curandGenerateUniform" in line and "curandCreateGenerator," not in line
     assert "libcufft.so.11: not built" in result.stdout
-
-
-def test_installed_wheels_are_covered():
-    environments = sorted(path for path in ENVIRONMENTS.glob("torch-*") if (path / "bin/python").exists())
-    if not environments:
-        pytest.skip("no environments in %s" % ENVIRONMENTS)
-    result = coverage("--json", "-", *environments)
-    report = json.loads(result.stdout)
-    for environment in report["environments"]:
-        assert "torch" in [wheel["wheel"] for wheel in environment["wheels"]], environment["environment"]
-    unknown = [name for environment in report["environments"] for wheel in environment["wheels"]
-               for row in wheel["libraries"] for name in row["unknown"]]
-    assert unknown == [] and result.returncode == 0

@@ -38,7 +38,15 @@ WHEELS = [MAIN, *(pytest.param(wheel, marks=pytest.mark.long) for wheel in ENDS)
 TEMPORARY = tempfile.TemporaryDirectory(prefix="tests-of-tonnage-")
 
 
+# Unless a program says otherwise: more threads than cores only wait for each other, and Inductor's pool of compilers is a second import
+# of torch. `make long` has both.
+ONE_EACH = ("OMP_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS")
+
+
 def pytest_configure(config):
+    if not fork_servers.is_fresh():
+        for name in ONE_EACH:
+            os.environ.setdefault(name, "1")
     long_tests.pytest_configure(config)
     config.addinivalue_line("markers", "fresh: its programs are started by themselves, not forked (../fork_servers.py)")
 

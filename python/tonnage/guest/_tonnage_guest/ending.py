@@ -221,7 +221,7 @@ def _final():
     settle_accounts()
     reads.detach()
     ranks.detach()  # C++ objects that go after the interpreter may wait for other ranks
-    if settings.trial or state.stopped is not None or not settings.read_later:
+    if settings.trial or state.stopped is not None or not settings.ends_in_full:
         gc.freeze()  # no search for cycles at the end (doc/design/0005-guest-hook.md): 0.7 s with torch and its compiler imported
 
 

@@ -96,8 +96,8 @@ class Settings:
         self.snapshot = environ.get("TONNAGE_SNAPSHOT", "")
         self.detail = environ.get("TONNAGE_DETAIL", "1") != "0"
         self.followed = environ.get("TONNAGE_FOLLOWED") == "1"  # another command is run on what this one leaves
-        writes_real_files = self.gpu != "virtual" or environ.get("TONNAGE_WRITES") == "allow"
-        self.read_later = writes_real_files or self.followed  # somebody reads the files that it leaves
+        outside = self.gpu != "virtual" or "allow" in (environ.get("TONNAGE_WRITES"), environ.get("TONNAGE_NETWORK"))
+        self.ends_in_full = outside or self.followed  # somebody sees what it does last
         self.requests = environ.get("TONNAGE_REQUESTS") == "1"  # steps are requests
         self.program = _integer(environ.get("TONNAGE_PROGRAM"))  # of several that run at the same time, from 1 on
         self.trial = environ.get("TONNAGE_TRIAL") == "1"
