@@ -346,22 +346,17 @@ static tn_status
 run_search(struct tn_fit_search *search, int *exit_status)
 {
 	struct tn_fits fits;
-	TN_FORWARD_IF_ERROR(tn__search_place(&search->options->search, &search->place, &search->trials, exit_status));
-	*exit_status = TN_EXIT_OWN_FAILURE;
-	TN_FORWARD_IF_ERROR(tn__trials_open(&search->trials));
-	tn_status status = tn__trials_run(&search->trials);
-	tn__progress_line_erase(&search->line);
-	tn__trials_close(&search->trials);
-	*exit_status = TN_EXIT_OWN_FAILURE;
-	TN_FORWARD_IF_ERROR(status);
-	if (tn__search_was_dry(&search->options->search, &search->trials, exit_status))
+	bool dry;
+	TN_FORWARD_IF_ERROR(tn__search_make_trials(&search->options->search, &search->place, &search->trials, &search->line,
+	                                           &dry, exit_status));
+	if (dry)
 		return TN_OK;
 	if (search->failure != NULL && search->trials.interrupted_by == 0) {
 		*exit_status = search->failure_status;
 		return tn__fail(TN_INVALID, "%s", search->failure);
 	}
 	tn__fit_table(search, &fits);
-	status = finish(search, &fits, exit_status);
+	tn_status status = finish(search, &fits, exit_status);
 	tn__search_place_say(&search->options->search, &search->trials, exit_status);
 	tn__fits_free(&fits);
 	return status;
@@ -378,12 +373,7 @@ tn_fit(const struct tn_fit_options *options, int *exit_status)
 	search->options = options;
 	search->most = options->most > 0 ? options->most : LARGEST_BATCH;
 	search->by_word = tn__axis_marked("batch", options->search.run.arguments);
-	search->trials = (struct tn_trials){ .wanted_jobs = options->search.jobs,
-		                                 .context = search,
-		                                 .next = next,
-		                                 .ended = ended,
-		                                 .tick = tick,
-		                                 .forks = !options->search.fresh };
+	search->trials = tn__search_trials(&options->search, search, next, ended, tick);
 	search->line = tn__progress_line_of(&options->search.run);
 	tn_status status = take_cards(search, exit_status);
 	if (status == TN_OK)

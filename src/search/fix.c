@@ -420,21 +420,17 @@ static tn_status
 run_search(struct tn_fix_search *search, int *exit_status)
 {
 	struct tn_fixes fixes;
-	TN_FORWARD_IF_ERROR(tn__search_place(&search->options->search, &search->place, &search->trials, exit_status));
-	*exit_status = TN_EXIT_OWN_FAILURE;
-	TN_FORWARD_IF_ERROR(tn__trials_open(&search->trials));
-	tn_status status = tn__trials_run(&search->trials);
-	tn__progress_line_erase(&search->line);
-	tn__trials_close(&search->trials);
-	TN_FORWARD_IF_ERROR(status);
-	if (tn__search_was_dry(&search->options->search, &search->trials, exit_status))
+	bool dry;
+	TN_FORWARD_IF_ERROR(tn__search_make_trials(&search->options->search, &search->place, &search->trials, &search->line,
+	                                           &dry, exit_status));
+	if (dry)
 		return TN_OK;
 	*exit_status = search->failure_status;
 	TN_RETURN_IF(search->failure != NULL, TN_STATE, "%s", search->failure);
 	tn__search_place_say(&search->options->search, &search->trials, NULL);
 	tn__fix_list(search, &fixes);
 	*exit_status = TN_EXIT_OWN_FAILURE;
-	status = finish(search, &fixes, exit_status);
+	tn_status status = finish(search, &fixes, exit_status);
 	tn__fixes_free(&fixes);
 	return status;
 }
@@ -452,14 +448,10 @@ tn_fix(const struct tn_fix_options *options, int *exit_status)
 	search->allowed = TN_GUARANTEE_ROUNDING;
 	search->need = search->missing = TN_NO_FIGURE;
 	search->attempts = calloc(TN_FIX_ATTEMPTS, sizeof(*search->attempts));
-	bool serves = options->search.run.request_count > 0; /* one port, which two servers cannot have */
-	search->trials = (struct tn_trials){ .wanted_jobs = serves ? 1 : options->search.jobs,
-		                                 .context = search,
-		                                 .next = next,
-		                                 .ended = ended,
-		                                 .tick = tick,
-		                                 .forks = !options->search.fresh &&
-		                                          options->search.run.host_memory_bytes == 0 };
+	search->trials = tn__search_trials(&options->search, search, next, ended, tick);
+	if (options->search.run.request_count > 0) /* one port, which two servers cannot have */
+		search->trials.wanted_jobs = 1;
+	search->trials.forks = search->trials.forks && options->search.run.host_memory_bytes == 0;
 	search->line = tn__progress_line_of(&options->search.run);
 	tn_status status = search->attempts != NULL ? TN_OK : tn__fail(TN_NO_MEMORY, "out of host memory");
 	if (status == TN_OK)

@@ -265,23 +265,19 @@ take_cards(struct tn_frontier_search *search, int *exit_status)
 static tn_status
 run_search(struct tn_frontier_search *search, int *exit_status)
 {
+	bool dry;
 	TN_FORWARD_IF_ERROR(take_axes(search));
 	TN_FORWARD_IF_ERROR(take_cards(search, exit_status));
-	TN_FORWARD_IF_ERROR(tn__search_place(&search->options->search, &search->place, &search->trials, exit_status));
 	search->begun = search->options->search.dry_run;
-	*exit_status = TN_EXIT_OWN_FAILURE;
-	TN_FORWARD_IF_ERROR(tn__trials_open(&search->trials));
-	tn_status status = tn__trials_run(&search->trials);
-	tn__progress_line_erase(&search->line);
-	tn__trials_close(&search->trials);
-	TN_FORWARD_IF_ERROR(status);
-	if (tn__search_was_dry(&search->options->search, &search->trials, exit_status))
+	TN_FORWARD_IF_ERROR(tn__search_make_trials(&search->options->search, &search->place, &search->trials, &search->line,
+	                                           &dry, exit_status));
+	if (dry)
 		return TN_OK;
 	if (search->failure != NULL && search->trials.interrupted_by == 0) {
 		*exit_status = search->failure_status;
 		return tn__fail(TN_INVALID, "%s", search->failure);
 	}
-	status = finish(search, exit_status);
+	tn_status status = finish(search, exit_status);
 	tn__search_place_say(&search->options->search, &search->trials, exit_status);
 	return status;
 }
@@ -309,12 +305,7 @@ tn__frontier(const struct tn_fit_options *options, int *exit_status)
 	*exit_status = TN_EXIT_USAGE;
 	TN_RETURN_IF(search == NULL, TN_NO_MEMORY, "out of host memory");
 	search->options = options;
-	search->trials = (struct tn_trials){ .wanted_jobs = options->search.jobs,
-		                                 .context = search,
-		                                 .next = next,
-		                                 .ended = ended,
-		                                 .tick = tick,
-		                                 .forks = !options->search.fresh };
+	search->trials = tn__search_trials(&options->search, search, next, ended, tick);
 	search->line = tn__progress_line_of(&options->search.run);
 	tn_status status = run_search(search, exit_status);
 	free_search(search);

@@ -76,9 +76,10 @@ tn__search_cards(const struct tn_search_options *options, struct tn_search_card 
 
 #define RESULTS "tonnage-results"
 
-tn_status
-tn__search_place(const struct tn_search_options *options, struct tn_search_place *out, struct tn_trials *trials,
-                 int *exit_status)
+/* Sets `store` and `engine` of the trials as the options ask for; both stay in *out. */
+static tn_status
+take_place(const struct tn_search_options *options, struct tn_search_place *out, struct tn_trials *trials,
+           int *exit_status)
 {
 	char here[PATH_MAX];
 	bool engine = options->engine != NULL;
@@ -132,8 +133,9 @@ tn__search_place_say(const struct tn_search_options *options, const struct tn_tr
 		tn__tell(options->run.messages, "the same command goes on from there");
 }
 
-bool
-tn__search_was_dry(const struct tn_search_options *options, const struct tn_trials *trials, int *exit_status)
+/* True after a dry run, which is good, and is told where there was nothing to hand in. */
+static bool
+was_dry(const struct tn_search_options *options, const struct tn_trials *trials, int *exit_status)
 {
 	if (!options->dry_run)
 		return false;
@@ -142,6 +144,33 @@ tn__search_was_dry(const struct tn_search_options *options, const struct tn_tria
 		         trials->store->folder);
 	*exit_status = 0;
 	return true;
+}
+
+struct tn_trials
+tn__search_trials(const struct tn_search_options *options, void *context, struct tn_trial *(*next)(void *context),
+                  void (*ended)(void *context, struct tn_trial *trial), void (*tick)(void *context))
+{
+	return (struct tn_trials){ .wanted_jobs = options->jobs,
+		                       .context = context,
+		                       .next = next,
+		                       .ended = ended,
+		                       .tick = tick,
+		                       .forks = !options->fresh };
+}
+
+tn_status
+tn__search_make_trials(const struct tn_search_options *options, struct tn_search_place *place, struct tn_trials *trials,
+                       struct tn_progress_line *line, bool *dry, int *exit_status)
+{
+	TN_FORWARD_IF_ERROR(take_place(options, place, trials, exit_status));
+	*exit_status = TN_EXIT_OWN_FAILURE;
+	TN_FORWARD_IF_ERROR(tn__trials_open(trials));
+	tn_status status = tn__trials_run(trials);
+	tn__progress_line_erase(line);
+	tn__trials_close(trials);
+	*exit_status = TN_EXIT_OWN_FAILURE;
+	*dry = status == TN_OK && was_dry(options, trials, exit_status);
+	return status;
 }
 
 /* "40 s", "3 min", "2.5 h" */

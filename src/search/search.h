@@ -38,13 +38,16 @@ struct tn_search_place {
 	struct tn_store store;
 	struct tn_engine engine;
 };
-/* Sets `store` and `engine` of the trials as the options ask for; both stay in *out. *exit_status is set where it cannot be. */
-tn_status tn__search_place(const struct tn_search_options *options, struct tn_search_place *out,
-                           struct tn_trials *trials, int *exit_status);
+/* What a search begins with: `next`, `ended` and `tick` are those of struct tn_trials. */
+struct tn_trials tn__search_trials(const struct tn_search_options *options, void *context,
+                                   struct tn_trial *(*next)(void *context),
+                                   void (*ended)(void *context, struct tn_trial *trial), void (*tick)(void *context));
+/* Makes the trials where the options ask for it, with results kept in *place, and erases the line of progress at the end. *dry: it was a dry
+ * run, after which there is nothing to conclude. *exit_status is set where the command ends: a failure, or 0 after a dry run. */
+tn_status tn__search_make_trials(const struct tn_search_options *options, struct tn_search_place *place,
+                                 struct tn_trials *trials, struct tn_progress_line *line, bool *dry, int *exit_status);
 /* Says what the engine came to, in a line. Where trials had to be given up, *exit_status, when not NULL, becomes a failure. */
 void tn__search_place_say(const struct tn_search_options *options, const struct tn_trials *trials, int *exit_status);
-/* True after a dry run, which is good, and is told where there was nothing to hand in. */
-bool tn__search_was_dry(const struct tn_search_options *options, const struct tn_trials *trials, int *exit_status);
 /* "12 of at most 300 trials, 4 run, 1.5/s, at most 3 min left; 2 nodes, 4 cores", as far as it is known. `most` 0: unknown. */
 const char *tn__search_progress(const struct tn_trials *trials, int most, char words[200]);
 

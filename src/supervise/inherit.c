@@ -89,6 +89,19 @@ copy_facts(int in, int out, const struct stat *about)
 	(void)futimens(out, times);
 }
 
+/* Closes both, of which each may be -1; `good`, which it returns: the content is there. */
+static bool
+finish_copy(int in, int out, const struct stat *about, bool good)
+{
+	if (good)
+		copy_facts(in, out, about);
+	if (in >= 0)
+		close(in);
+	if (out >= 0)
+		close(out);
+	return good;
+}
+
 static bool
 copy_file(int from, int to, const char *name, const struct stat *about)
 {
@@ -98,14 +111,7 @@ copy_file(int from, int to, const char *name, const struct stat *about)
 		(void)fchmodat(from, name, about->st_mode & 07777, 0);
 	}
 	int out = in < 0 ? -1 : openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-	bool good = out >= 0 && copy_content(in, out, about->st_size);
-	if (good)
-		copy_facts(in, out, about);
-	if (in >= 0)
-		close(in);
-	if (out >= 0)
-		close(out);
-	return good;
+	return finish_copy(in, out, about, out >= 0 && copy_content(in, out, about->st_size));
 }
 
 /* ---- folders and links ---- */
@@ -134,14 +140,7 @@ copy_folder(int from, int to, const char *name, const struct stat *about, int de
 	if (in < 0 && errno == EACCES && fchmodat(from, name, 0700, 0) == 0)
 		in = openat(from, name, way);
 	int out = in >= 0 && mkdirat(to, name, 0700) == 0 ? openat(to, name, way) : -1;
-	bool good = out >= 0 && copy_entries(in, out, depth + 1);
-	if (good)
-		copy_facts(in, out, about);
-	if (in >= 0)
-		close(in);
-	if (out >= 0)
-		close(out);
-	return good;
+	return finish_copy(in, out, about, out >= 0 && copy_entries(in, out, depth + 1));
 }
 
 static bool

@@ -39,6 +39,15 @@ expect(const char *text, size_t count)
 		fail_msg("%zu errors (%s) in %s", found.count, found.family, text);
 }
 
+#define COUNT(texts) (sizeof(texts) / sizeof((texts)[0]))
+
+static void
+expect_each(const char *const *texts, size_t count, size_t errors)
+{
+	for (size_t i = 0; i < count; i++)
+		expect(texts[i], errors);
+}
+
 /* Texts that only speak of such errors, and what a launcher says of a process that it may have ended itself. */
 static void
 test_spoken_of(void **state)
@@ -72,10 +81,8 @@ test_spoken_of(void **state)
 		"RuntimeError: DataLoader worker (pid(s) 5) exited unexpectedly\n",
 	};
 	(void)state;
-	for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++)
-		expect(nothing[i], 0);
-	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
-		expect(errors[i], 1);
+	expect_each(nothing, COUNT(nothing), 0);
+	expect_each(errors, COUNT(errors), 1);
 }
 
 /* The form of a line tells what somebody wrote about errors: strings of programs, templates, changes, search hits, rows
@@ -132,10 +139,8 @@ test_written_about(void **state)
 		"Out of Memory: No room to allocate 4096000 B DRAM buffer across 8 banks, not enough\n",
 	};
 	(void)state;
-	for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++)
-		expect(nothing[i], 0);
-	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
-		expect(errors[i], 1);
+	expect_each(nothing, COUNT(nothing), 0);
+	expect_each(errors, COUNT(errors), 1);
 }
 
 /* Sentences that teach, names of classes and constants, and a text that speaks of such errors again and again. */
@@ -187,10 +192,8 @@ test_taught(void **state)
 		"ErrorOutOfDeviceMemory\n",
 	};
 	(void)state;
-	for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++)
-		expect(nothing[i], 0);
-	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
-		expect(errors[i], 1);
+	expect_each(nothing, COUNT(nothing), 0);
+	expect_each(errors, COUNT(errors), 1);
 }
 
 /* A person who has the error quotes it, or says that it came, and is believed; who fears, avoids or mends it has none. A
@@ -230,10 +233,8 @@ test_told(void **state)
 		"RuntimeError: DataLoader worker (pid(s) 5) exited unexpectedly\n",
 	};
 	(void)state;
-	for (size_t i = 0; i < sizeof(nothing) / sizeof(nothing[0]); i++)
-		expect(nothing[i], 0);
-	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
-		expect(errors[i], 1);
+	expect_each(nothing, COUNT(nothing), 0);
+	expect_each(errors, COUNT(errors), 1);
 }
 
 int

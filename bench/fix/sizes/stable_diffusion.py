@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Eight pictures of one prompt by a pipeline of Stable Diffusion 1.5's sizes, built from its published configuration."""
+"""Pictures of one prompt by a pipeline of Stable Diffusion 1.5's sizes, built from its published configuration."""
 
 import argparse
 
