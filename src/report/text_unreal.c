@@ -240,8 +240,9 @@ tn__say_unreal(const struct tn_printer *printer, const struct tn_report *report)
 	say_stand_ins(printer, &report->stand_ins);
 	if (report->init_skipped_bytes > 0)
 		tn__say(printer, TN_TINT_DIM, 2,
-		        "random initialisation of %lld tensors (%s) on the CPU was skipped; --init real does it",
-		        (long long)report->init_skipped_tensors, tn__human_bytes(report->init_skipped_bytes, bytes));
+		        "random initialisation of %lld tensor%s (%s) on the CPU was skipped; --init real does it",
+		        (long long)report->init_skipped_tensors, report->init_skipped_tensors == 1 ? "" : "s",
+		        tn__human_bytes(report->init_skipped_bytes, bytes));
 }
 
 void
