@@ -86,7 +86,7 @@ def c_calls(root, build):
     objects = {str(path): source_of(build, path) for path in build.rglob("*.c.o")}
     ours = [path for path, source in objects.items() if source.startswith(("src/", "cli/")) and (root / source).is_file()]
     for line in symbols(ours):
-        path, _, symbol = line.partition(":")
+        path, _, symbol = line.rpartition(":")  # no symbol of C has one
         words, source = symbol.split(), objects[path]
         if words[-2] == "U":
             used[source].add(words[-1])
