@@ -52,6 +52,19 @@ def test_a_guest_without_a_version(libraries):
     assert done.returncode == 125 and done.stderr.count("\n") == 1 and "the installation is incomplete" in done.stderr
 
 
+def test_a_checkout_in_a_folder_with_a_space(libraries, tmp_path):
+    """There the guest is a link, and what changes a program lies beside what it leads to."""
+    parts = tmp_path / "python parts"
+    parts.mkdir()
+    for name in ("guest", "changes"):
+        (libraries / name).rename(parts / name)
+    (libraries / "guest").symlink_to(parts / "guest")
+    environment = {**os.environ, "TONNAGE_LIB": str(libraries), "TONNAGE_CHANGES": "accumulate=2"}
+    program = "import sys; print('_tonnage_changes' in sys.modules)"
+    done = subprocess.run([TONNAGE, "run", "--", sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "True\n" and "stopped recording" not in done.stderr, done.stderr
+
+
 # Waits until every Python file of ours is compiled, as a long program does.
 WAITS = """
 import glob, sys, time

@@ -66,7 +66,7 @@ def _load_changes(text):
     try:
         from importlib.util import module_from_spec, spec_from_file_location
 
-        beside = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        beside = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
         folder = os.path.join(beside, "changes")
         spec = spec_from_file_location("_tonnage_changes", os.path.join(folder, "__init__.py"))
         module = sys.modules[spec.name] = module_from_spec(spec)
