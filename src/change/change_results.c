@@ -103,6 +103,8 @@ read_survey(const json_t *object, struct tn_survey *survey)
 	tn_status status = TN_OK;
 	survey->known = true;
 	survey->backward = tn__json_read_figure(facts, "backward");
+	survey->news_step = tn__json_read_figure(json_object_get(facts, "last_news"), "step");
+	survey->news_epoch = tn__json_read_figure(json_object_get(facts, "last_news"), "epoch");
 	survey->blocks = tn__json_read_figure(facts, "blocks");
 	survey->batches = numbers(json_object_get(facts, "batches"), &status);
 	survey->batch_options = numbers(json_object_get(facts, "batch_options"), &status);

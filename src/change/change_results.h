@@ -72,8 +72,12 @@ struct tn_possible_change {
 };
 
 struct tn_survey {
-	bool known;                       /* else the rest says nothing */
-	int64_t backward;                 /* passes that were seen */
+	bool known;       /* else the rest says nothing */
+	int64_t backward; /* passes that were seen */
+	/* The step that brought something new last; TN_NO_FIGURE: memory has not settled, or inputs differ from step to step. */
+	int64_t news_step;
+	/* The epoch of training before which that was; TN_NO_FIGURE: the program was not ended since nothing new came. */
+	int64_t news_epoch;
 	int64_t blocks;                   /* of one kind, in the largest list of them */
 	struct tn_text_list command_line; /* of the process, behind the script's name */
 	struct tn_number_list batches, batch_options, evaluation_batches;

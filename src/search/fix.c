@@ -107,10 +107,16 @@ set_arguments(const struct tn_fix_search *search, struct tn_attempt *attempt, st
 	tn__search_commands_set(&attempt->commands, &trial->options);
 }
 
-/* It ends by itself before it is ended from outside: what it has shown by then counts. */
+/* It ends by itself before it is ended from outside: what it has shown by then counts. And it goes as far as the unchanged
+ * program, where that was ended since nothing new came. */
 static void
-limit_time(const struct tn_fix_search *search, struct tn_trial *trial)
+limit_length(const struct tn_fix_search *search, struct tn_trial *trial)
 {
+	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
+	if (survey->known && trial->options.then_count == 0) {
+		trial->news_step = survey->news_step;
+		trial->news_epoch = survey->news_epoch;
+	}
 	double given = tn__limit_seconds(&trial->options);
 	if (search->trial_seconds > 0 && search->trial_seconds < given)
 		trial->options.seconds = search->trial_seconds;
@@ -121,7 +127,7 @@ start_on_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
 	struct tn_trial *trial = &attempt->card;
 	trial->options = search->card.options;
-	limit_time(search, trial);
+	limit_length(search, trial);
 	trial->options.no_detail = !tn__fix_grows(search) && !attempt->fresh;
 	trial->options.other_bytes += (uint64_t)search->card.hidden;
 	if (attempt->without_others)
@@ -140,7 +146,7 @@ start_with_less(struct tn_fix_search *search, struct tn_attempt *attempt)
 {
 	struct tn_trial *trial = &attempt->less;
 	trial->options = search->card.options;
-	limit_time(search, trial);
+	limit_length(search, trial);
 	trial->options.no_detail = true;
 	trial->options.other_bytes += (uint64_t)attempt->found.uncertain;
 	trial->changes = attempt->found.changes;
@@ -183,7 +189,7 @@ start_on_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 	struct tn_trial *trial = &attempt->large;
 	trial->options = search->card.options;
 	limit_steps(search, attempt, &trial->options);
-	limit_time(search, trial);
+	limit_length(search, trial);
 	trial->options.no_detail = !seeks_sequels(search, attempt) && !attempt->fresh;
 	trial->options.memory_bytes = TN_UNLIMITED_CARD;
 	trial->options.host_memory_bytes = 0;

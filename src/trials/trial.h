@@ -41,7 +41,9 @@ struct tn_trial {
 	bool fresh;         /* a process that is started anew, also where forks are found to be the same */
 	bool keep_words;    /* what the program says on stderr is kept */
 	bool lists_modules; /* what the program has imported is kept */
-	bool alone;         /* nothing runs beside it: set for one that was ended for want of the computer's memory */
+	/* Of struct tn_survey of the unchanged program, beyond which this trial need not look for news; 0: unknown. */
+	int64_t news_step, news_epoch;
+	bool alone; /* nothing runs beside it: set for one that was ended for want of the computer's memory */
 	/* the result */
 	enum tn_trial_end end;
 	struct tn_outcome outcome;

@@ -128,6 +128,18 @@ choose_port(void)
 	close(handle);
 }
 
+static void
+tell_of_news(const struct tn_trial *trial)
+{
+	char step[24] = "", epoch[24] = "", both[48];
+	if (trial->news_step > 0)
+		snprintf(step, sizeof(step), "%lld", (long long)trial->news_step);
+	if (trial->news_epoch > 0)
+		snprintf(epoch, sizeof(epoch), "%lld", (long long)trial->news_epoch);
+	snprintf(both, sizeof(both), "%s,%s", step, epoch);
+	setenv("TONNAGE_LAST_NEWS", both, 1);
+}
+
 /* The same program twice must be the same run twice. */
 static void
 choose_environment(const struct tn_trial *trial)
@@ -137,6 +149,7 @@ choose_environment(const struct tn_trial *trial)
 		setenv(TN_MODULES_VARIABLE, "1", 1);
 	else
 		unsetenv(TN_MODULES_VARIABLE);
+	tell_of_news(trial);
 	if (trial->changes != NULL)
 		setenv("TONNAGE_CHANGES", trial->changes, 1);
 	else

@@ -106,6 +106,7 @@ tn__trial_write(const struct tn_trial *trial, double limit_seconds, bool for_key
 			put_field(&fields[i], &trial->options, out);
 	tn__line_put("changes", trial->changes, out);
 	fprintf(out, "keep_words %d\nlists_modules %d\n", trial->keep_words, trial->lists_modules && !for_key);
+	fprintf(out, "news_step %lld\nnews_epoch %lld\n", (long long)trial->news_step, (long long)trial->news_epoch);
 	for (char *const *word = trial->options.arguments; *word != NULL; word++)
 		tn__line_put("argument", *word, out);
 	if (for_key)
@@ -177,6 +178,10 @@ take_line(const char *name, char *value, struct tn_read_trial *out, int *argumen
 		out->trial.keep_words = strcmp(value, "1") == 0;
 	else if (strcmp(name, "lists_modules") == 0)
 		out->trial.lists_modules = strcmp(value, "1") == 0;
+	else if (strcmp(name, "news_step") == 0)
+		out->trial.news_step = strtoll(value, NULL, 10);
+	else if (strcmp(name, "news_epoch") == 0)
+		out->trial.news_epoch = strtoll(value, NULL, 10);
 	else if (strcmp(name, "limit_seconds") == 0)
 		out->limit_seconds = strtod(value, NULL);
 	else if (strcmp(name, "directory") == 0)

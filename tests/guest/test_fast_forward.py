@@ -212,6 +212,25 @@ def test_a_fast_forward_is_over_when_a_round_repeats(run_with, wheel):
     assert (seen, stopped, reason) == (11, "settled", 1)
 
 
+@pytest.mark.parametrize("news, expected", [("2,1", 7), ("2,5", 10)])
+def test_a_trial_is_over_a_round_behind_the_last_news_of_the_unchanged_program(run_with, wheel, news, expected):
+    settings = {"TONNAGE_STEPS": "auto", "TONNAGE_TRIAL": "1", "TONNAGE_LAST_NEWS": news}
+    # 6 until settled, in the first epoch; behind it an evaluation comes first, so the third is the first that repeats all
+    assert stop_after(run_with, wheel, LOADERS + "while True: train(); evaluate()", **settings) == (expected, "settled", 1)
+
+
+def test_a_trial_goes_on_while_something_is_new(run_with, wheel):
+    done = run_with(wheel, PROGRAM + """
+import _tonnage_guest.settle as s
+s._PATIENCE = 0
+for epoch in range(5):
+    train()
+    fake_cuda.use(1000 << epoch); fake_cuda.free(1000 << epoch)
+print("end")
+""", TONNAGE_STEPS="auto", TONNAGE_TRIAL="1", TONNAGE_LAST_NEWS="2,1")
+    assert done.stdout == "end\n" and done.words[3] == 0 and done.words[1] == 17000, done.words
+
+
 def test_a_fast_forward_goes_on_while_something_is_new(run_with, wheel):
     done = run_with(wheel, PROGRAM + QUICK % 0 + """
 import _tonnage_guest.settle as s

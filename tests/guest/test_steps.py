@@ -189,6 +189,19 @@ def test_stopping(run_with, wheel, body, settings, expected):
         assert found == expected
 
 
+@pytest.mark.parametrize("news, expected", [("2,", 6), ("7,", 16), ("1,", 21), (",", 21), (",3", 21)])
+def test_a_trial_goes_as_far_as_the_unchanged_program_had_news(run_with, wheel, news, expected):
+    body = "while True: update()" if expected == 6 else "update(9)\nfor n in range(2, 8): update(n)\nwhile True: update()"
+    found = stop_after(run_with, wheel, body, TONNAGE_STEPS="auto", TONNAGE_TRIAL="1", TONNAGE_LAST_NEWS=news)
+    # news that come later than they did there are waited for as ever, and so is that inputs stop to differ from step to step (16)
+    assert found == (expected, "settled", 1)
+
+
+def test_what_a_cached_block_has_over_is_no_growth(run_with, wheel):
+    body = "for n in range(99):\n    fake_cuda.have_over(min(n, 6) << 20)\n    update()"
+    assert stop_after(run_with, wheel, body, TONNAGE_STEPS="auto") == (10, "settled", 1)
+
+
 def test_settled_rule():
     os.environ.setdefault("TONNAGE_RUN", "")
     from _tonnage_guest.settle import settled

@@ -22,7 +22,7 @@ static char *arguments[] = { (char *)"python", (char *)"-c", (char *)"a = 1\nb =
 static struct tn_trial
 example(void)
 {
-	struct tn_trial trial = { .changes = "batch=4,fused", .keep_words = true };
+	struct tn_trial trial = { .changes = "batch=4,fused", .keep_words = true, .news_step = 3, .news_epoch = -1 };
 	trial.options.gpu = "rtx3060";
 	trial.options.gpus = 2;
 	trial.options.memory_bytes = UINT64_C(1) << 60;
@@ -72,6 +72,7 @@ test_a_trial_comes_back(void **state)
 	assert_null(there->python);
 	assert_string_equal(read.trial.changes, "batch=4,fused");
 	assert_true(read.trial.keep_words && !read.trial.lists_modules);
+	assert_true(read.trial.news_step == 3 && read.trial.news_epoch == -1);
 	for (int i = 0; arguments[i] != NULL; i++)
 		assert_string_equal(there->arguments[i], arguments[i]);
 	assert_null(there->arguments[4]);

@@ -10,6 +10,8 @@ import os
 import sys
 import weakref
 
+from _tonnage_guest import fast_forward, settle
+
 from . import (arguments, blocks, command_line, config_files, environment, hooks, library_calls, loaders, meaning, moving_state, options,
                results, rewrite, source, table, train_mode)
 
@@ -49,6 +51,7 @@ class _Facts:
         facts = {
             "cuda": bool(torch is not None and hasattr(torch, "cuda") and torch.cuda.is_initialized()),
             "backward": self.backward,
+            "last_news": {"step": settle.last_news(), "epoch": fast_forward.last_news()},
             "ranks": self.ranks,
             "modules": self.modules,
             "optimizers": sorted(self.optimizers),

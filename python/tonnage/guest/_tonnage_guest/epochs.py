@@ -8,7 +8,7 @@
 import collections
 import weakref
 
-from . import frames, growth, origin, torchapi
+from . import frames, growth, origin, peaks, torchapi
 from .state import state
 
 _TRIFLE = 64 << 10  # bytes that bring nothing new: results that are kept on the device
@@ -19,7 +19,15 @@ _MAX_FRAMES = 40
 loops = {}  # the program's place and the functions between it and the loader -> Loop
 _epochs = weakref.WeakKeyDictionary()  # iterator -> Epoch
 
-Reading = collections.namedtuple("Reading", "allocated allocated_peak reserved_peak volume")
+
+class Reading(collections.namedtuple("Reading", "allocated allocated_peak requested_peak reserved_peak volume")):
+    """Bytes, as of the allocators."""
+
+    __slots__ = ()
+
+    def highest(self):
+        """The level that something new would raise."""
+        return max(self.requested_peak, self.reserved_peak)
 
 
 class _Latest:
@@ -80,7 +88,7 @@ class Epoch:
         self.updated = False
         self.quiet = 0  # batches that brought nothing new, the last ones
         self.reading = read()
-        self.high = max(self.reading.allocated_peak, self.reading.reserved_peak)
+        self.high = self.reading.highest()
         self.first_step = state.steps
         self.watch = growth.Watch("evaluation batch", loop.place, length)
         self.ended = self.can_end = False
@@ -109,9 +117,9 @@ class Epoch:
         now = self.reading = read()
         used = (now.volume - before.volume) // _TRIFLE
         grew = now.allocated_peak > before.allocated_peak
-        new = new_shape or max(now.allocated_peak, now.reserved_peak) > self.high + _TRIFLE
+        new = new_shape or now.highest() > self.high + _TRIFLE
         if new:
-            self.high = max(now.allocated_peak, now.reserved_peak)
+            self.high = now.highest()
         new = new or self.loop.volumes.isdisjoint((used - 1, used, used + 1))
         self.loop.volumes.add(used)
         self.quiet = 0 if new else self.quiet + 1
@@ -172,14 +180,19 @@ def micro_batches():
 
 
 def read():
-    """What the allocators say now; bytes of the device that has most, but all that was ever asked for."""
+    """What the allocators say now; bytes of the device that has most, but all that was ever asked for. What is reserved on an unlimited
+    card is told as 0: a cache that grows there is nothing new."""
     rows = [stats for stats in map(torchapi.stats, state.peaks) if stats]
     allocated = [row["allocated_bytes"]["all"] for row in rows]
+    requested = [row.get("requested_bytes", row["allocated_bytes"])["all"] for row in rows]
+    reserved = [row["reserved_bytes"]["all"] for row in rows]
+    unlimited = peaks.cards_are_unlimited()
     return Reading(
         max((row["current"] for row in allocated), default=0),
         max((row["peak"] for row in allocated), default=0),
-        max((row["reserved_bytes"]["all"]["peak"] for row in rows), default=0),
-        sum(row.get("requested_bytes", {}).get("all", {}).get("allocated", 0) for row in rows),
+        max((row["peak"] for row in requested), default=0),
+        0 if unlimited else max((row["peak"] for row in reserved), default=0),
+        sum(row["allocated"] for row in requested),
     )
 
 

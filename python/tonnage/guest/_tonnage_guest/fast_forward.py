@@ -8,7 +8,9 @@ StopIteration as the end of a loop (consumers.py); programs whose work comes fro
 
 Once a whole round of epochs has brought nothing that was not there before, the remaining rounds tell nothing, but what
 comes after the last of them may: they go on, shortened, while that is quick, and are over when it is not. A round goes from the
-start of a training epoch to the start of the next one at the same place; epochs and loops are those of epochs.py.
+start of a training epoch to the start of the next one at the same place; epochs and loops are those of epochs.py. What is quick is not
+asked in a trial of `fix` once the unchanged program was ended so: in which of its epochs of training something new came last is
+known then (TONNAGE_LAST_NEWS), and the first round behind it that brings nothing ends the trial.
 
 Invariant: nothing is shortened before begin() was called, but evaluation loops of more than 200 batches that have settled.
 This part never asks to stop and never writes; settle.py and steps.py do.
@@ -21,6 +23,7 @@ from . import consumers, epochs, frames, guard, origin, trainers
 from .state import settings, state
 
 _QUIET = 8  # batches of an evaluation loop that bring nothing new, until it ends,
+_QUIET_IN_TRIAL = 4  # where the unchanged program is known to settle,
 _QUIET_AGAIN = 1  # when the loop was gone through in the fast-forward before
 _MAX_BATCHES = 200  # of one evaluation loop
 _QUIET_SECONDS = 4.0  # without anything new, with a whole round in them, until the fast-forward is over;
@@ -36,12 +39,15 @@ _told = []
 class _Rounds:
     """What the fast-forward has brought so far."""
 
-    __slots__ = ("seen", "quiet_since", "repeated")
+    __slots__ = ("seen", "quiet_since", "repeated", "known", "last_news", "over")
 
     def __init__(self):
         self.seen = None  # what there was when something was new last
         self.quiet_since = 0.0  # when that was
         self.repeated = False  # a whole round has brought nothing new
+        self.known = None  # what there was when an epoch began last, before the fast-forward, too
+        self.last_news = 0  # epochs of training that had begun when that was new last
+        self.over = False  # the program was ended since nothing new came
 
 
 _rounds = _Rounds()
@@ -78,6 +84,7 @@ def begin(reason):
     """From now on epochs end early."""
     state.fast_forward = reason
     _rounds.seen, _rounds.quiet_since = _all_seen(), _clock()
+    _note_news(_rounds.seen)
     epoch = epochs.current()
     if epoch is not None:
         epoch.loop.seen = _rounds.seen
@@ -100,8 +107,18 @@ def over():
     """True when the remaining rounds would take long and tell nothing: one has repeated what was there before."""
     if not _rounds.repeated:
         return False
+    if settings.news_epoch is not None:
+        _rounds.over = _trainings() > settings.news_epoch
+        return _rounds.over
     now = _clock()
-    return now - _rounds.quiet_since >= max(_QUIET_SECONDS, _QUIET_SHARE * (now - (state.last_import or state.started)))
+    _rounds.over = now - _rounds.quiet_since >= max(_QUIET_SECONDS, _QUIET_SHARE * (now - (state.last_import or state.started)))
+    return _rounds.over
+
+
+def last_news():
+    """The epoch of training, counted at all places, before which something new came last; None where the program was not ended since
+    nothing new came."""
+    return _rounds.last_news if _rounds.over else None
 
 
 def shortened():
@@ -156,19 +173,30 @@ def not_seen():
 
 def _begin_epoch(iterator, frame):
     epoch = epochs.begin(iterator, frame)
+    seen = _all_seen()
+    _note_news(seen)
     if state.fast_forward is not None:
-        _look_for_news(epoch.loop)
+        _look_for_news(epoch.loop, seen)
     return epoch
 
 
-def _look_for_news(loop):
+def _look_for_news(loop, seen):
     """An epoch begins: what has the last round brought?"""
-    seen = _all_seen()
     if seen != _rounds.seen:
         _rounds.seen, _rounds.quiet_since, _rounds.repeated = seen, _clock(), False
     elif seen == loop.seen and (loop.trains or not state.trains):
         _rounds.repeated = True
     loop.seen = seen
+
+
+def _note_news(seen):
+    if seen != _rounds.known:
+        _rounds.known, _rounds.last_news = seen, _trainings()
+
+
+def _trainings():
+    """The epochs of training that have begun, at all places."""
+    return sum(loop.epochs for loop in epochs.loops.values() if loop.trains or not state.trains)
 
 
 def _meet(dataset):
@@ -195,7 +223,7 @@ def _has_shown_all(epoch):
         return epoch.updated
     if epoch.watch.certain() or epoch.batches >= _MAX_BATCHES:
         return True
-    enough = _QUIET_AGAIN if epoch.again else _QUIET
+    enough = _QUIET_AGAIN if epoch.again else _QUIET if settings.news_step is None else _QUIET_IN_TRIAL
     return epoch.quiet >= enough and (epoch.batches > 2 * epochs.micro_batches() or not state.torch.is_grad_enabled())
 
 
@@ -219,10 +247,10 @@ def _note_end(epoch, given):
 
 def _all_seen():
     """Changes when the program did something for the first time."""
-    now = epochs.read()  # the peaks of the devices were read at the last step only
-    allocated = max([now.allocated_peak, *(device.allocated_peak for device in state.peaks.values())])
-    reserved = max([now.reserved_peak, *(device.reserved_peak for device in state.peaks.values())])
-    return len(epochs.loops), len(state.regions), len(state.shapes), allocated, reserved
+    now, devices = epochs.read(), state.peaks.values()  # the peaks of the devices were read at the last step only
+    requested = max([now.requested_peak, *(device.requested_peak for device in devices)])
+    reserved = now.reserved_peak and max([now.reserved_peak, *(device.reserved_peak for device in devices)])
+    return len(epochs.loops), len(state.regions), len(state.shapes), requested, reserved
 
 
 def _distributed():

@@ -8,26 +8,31 @@ torch's Python code looks them up at each call; the program's view (its peaks st
 from . import guard, ledger, torchapi
 from .state import state
 
+_UNLIMITED = 1 << 40  # bytes: the card of TN_UNLIMITED_CARD
+_cards = []  # whether no card is ever full; empty: not yet known
+
+
 class Device:
     """Peaks and the last readings of one device, in bytes."""
 
-    __slots__ = ("allocated_peak", "reserved_peak", "requested_peak", "allocated", "reserved", "retries", "ooms",
-                 "requested_ever")
+    __slots__ = ("allocated_peak", "reserved_peak", "requested_peak", "allocated", "reserved", "requested", "retries",
+                 "ooms", "requested_ever")
 
     def __init__(self):
         self.allocated_peak = self.reserved_peak = self.requested_peak = 0
-        self.allocated = self.reserved = self.retries = self.ooms = 0
+        self.allocated = self.reserved = self.requested = self.retries = self.ooms = 0
         self.requested_ever = 0  # all bytes ever asked for: the difference between two steps tells one's volume
 
     def fold(self, stats):
         """Takes a reading in; True when the allocated or the reserved peak grew."""
         allocated, reserved = stats["allocated_bytes"]["all"], stats["reserved_bytes"]["all"]
-        requested = stats.get("requested_bytes", {}).get("all", {"peak": 0, "allocated": 0})
+        requested = stats.get("requested_bytes", {}).get("all", {"peak": 0, "current": 0, "allocated": 0})
         grew = allocated["peak"] > self.allocated_peak or reserved["peak"] > self.reserved_peak
         self.allocated_peak = max(self.allocated_peak, allocated["peak"])
         self.reserved_peak = max(self.reserved_peak, reserved["peak"])
         self.requested_peak = max(self.requested_peak, requested["peak"])
         self.allocated, self.reserved = allocated["current"], reserved["current"]
+        self.requested = requested["current"]
         self.retries, self.ooms = stats.get("num_alloc_retries", 0), stats.get("num_ooms", 0)
         self.requested_ever = requested["allocated"]
         return grew
@@ -41,6 +46,13 @@ def read(everywhere=False):
     for index in indices:
         grew = read_device(index) or grew
     return grew
+
+
+def cards_are_unlimited():
+    """True where no card is ever full: nothing there makes PyTorch give back what it only caches. Known once a device is used."""
+    if not _cards and state.peaks:
+        _cards.append(min(map(torchapi.total_memory, state.peaks)) >= _UNLIMITED)
+    return bool(_cards) and _cards[0]
 
 
 def read_device(index):

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """When training has been seen, and what follows: the rest is fast-forwarded, or the supervisor is asked to end the program.
 
-`auto`: memory has settled when nothing grew for max(8, twice the step of the last growth, at most 50) steps: neither the
-allocated nor the reserved peak, nor what stays allocated at a step's end (by more than a trifle; on an unlimited card the reserved
-peak does not count: nothing there makes PyTorch give back what it only caches); and no input brought anything new for
+`auto`: memory has settled when nothing grew for max(8, twice the step of the last growth, at most 50) steps: neither the peak of what
+tensors asked for (what is allocated for it differs by which cached block was free), nor what of it stays at a step's end (by more than
+a trifle), nor the reserved peak (on an unlimited card that does not count: nothing there makes PyTorch give back what it only caches); and no input brought anything new for
 max(8, twice the step of the last new one, at most 50, or 200 where new ones keep coming) steps, and 64 where inputs
-differ from step to step. Passes without an optimizer settle where they build no graph, or once a backward pass has come: others may be a
+differ from step to step. In a trial of `fix` four such steps are enough where nothing came later than it did in the unchanged program, which
+has settled (TONNAGE_LAST_NEWS). Passes without an optimizer settle where they build no graph, or once a backward pass has come: others may be a
 warm-up. It has settled, too, when it is certain that it grows by the same amount every step (growth.py). Else after 200 steps, or
 TONNAGE_SECONDS after the imports; several programs on one card wait for each other, but for the time. Compiling is not counted. Where the work comes from data loaders, their epochs end early from then on
 (fast_forward.py; for the sake of that it begins when three quarters of the time are gone), else the program is stopped.
@@ -24,27 +25,27 @@ from .state import settings, state
 
 _MAX_STEPS = 200
 _MIN_WINDOW, _MAX_WINDOW = 8, 50
+_TRIAL_WINDOW = 4  # in a trial of a program that is known to settle
 _MANY_INPUTS = 6  # steps that brought something new: more may come
 _VARYING_WINDOW = 64  # steps without a new input, where inputs differ from step to step
 _FAST_FORWARD_SHARE = 0.75  # of the time: what is left then is kept for the rest of the program
 _PATIENCE = 10.0
 _TRIFLE = 64 << 10  # bytes: losses that are kept on the device
-_LEVELS = (lambda device: device.allocated_peak, lambda device: device.reserved_peak, lambda device: device.allocated)
+_LEVELS = (lambda device: device.requested_peak, lambda device: device.reserved_peak, lambda device: device.requested)
 _RESERVED = 1  # of them
-_UNLIMITED = 1 << 40  # bytes: the card of TN_UNLIMITED_CARD
 _sleep, _clock = time.sleep, time.monotonic
 
 
 class _Steps:
     """What the steps so far brought."""
 
-    __slots__ = ("levels", "last_peak", "last_new", "new_inputs", "asked", "unlimited", "shown")
+    __slots__ = ("levels", "last_peak", "last_new", "new_inputs", "asked", "shown", "settled_after")
 
     def __init__(self):
         self.levels = [0, 0, 0]
         self.asked = False  # the supervisor was asked to end the program
+        self.settled_after = None  # the step that brought something last, once memory has settled
         self.shown = None  # the last peak that stands in the process's file
-        self.unlimited = None  # whether no card is ever full; None: not yet known
         self.restart()
 
     def restart(self):
@@ -150,19 +151,12 @@ def _grew():
     """True when a level of memory is higher than it was when this last said so, and not by a trifle."""
     devices = state.peaks.values()
     levels = [max((level(device) for device in devices), default=0) for level in _LEVELS]
-    if _is_unlimited():
+    if peaks.cards_are_unlimited():
         levels[_RESERVED] = 0
     if not any(now > then + _TRIFLE * (then > 0) for now, then in zip(levels, _steps.levels)):
         return False
     _steps.levels = [max(pair) for pair in zip(levels, _steps.levels)]
     return True
-
-
-def _is_unlimited():
-    """True where no card is ever full. Asked only once a device has been used."""
-    if _steps.unlimited is None and state.peaks:
-        _steps.unlimited = min(map(torchapi.total_memory, state.peaks)) >= _UNLIMITED
-    return bool(_steps.unlimited)
 
 
 def _reason(may_stop):
@@ -176,6 +170,8 @@ def _reason(may_stop):
     if not may_stop:
         return None
     quiet = settled(state.steps, _steps.last_peak, _steps.last_new, _steps.new_inputs) and not _may_vary_on() and not _may_train_yet()
+    if quiet and _steps.settled_after is None and _steps.new_inputs <= _MANY_INPUTS and not shapes.vary():
+        _steps.settled_after = max(_steps.last_peak, _steps.last_new)
     if step_growth.certain() or quiet:
         return "settled"
     return "limit" if state.steps >= _MAX_STEPS else None
@@ -187,8 +183,15 @@ def has_settled():
         settled(state.steps, _steps.last_peak, _steps.last_new, _steps.new_inputs) and not _may_vary_on())
 
 
+def last_news():
+    """The step that brought something new last; None where memory has not settled, or inputs differ from step to step."""
+    return _steps.settled_after
+
+
 def settled(steps, last_peak, last_new, new_inputs=0):
     """True when nothing has grown and nothing new has come for long enough."""
+    if settings.news_step is not None and max(last_peak, last_new) <= settings.news_step:
+        return steps >= settings.news_step + _TRIAL_WINDOW
     longest = _MAX_STEPS if new_inputs > _MANY_INPUTS else _MAX_WINDOW
     return (steps - last_peak >= max(_MIN_WINDOW, min(2 * last_peak, _MAX_WINDOW))
             and steps - last_new >= max(_MIN_WINDOW, min(2 * last_new, longest)))
