@@ -101,7 +101,7 @@ class Settings:
         self.requests = environ.get("TONNAGE_REQUESTS") == "1"  # steps are requests
         self.program = _integer(environ.get("TONNAGE_PROGRAM"))  # of several that run at the same time, from 1 on
         self.trial = environ.get("TONNAGE_TRIAL") == "1"
-        step, _, epoch = environ.get("TONNAGE_LAST_NEWS", "").partition(",")
+        step, _, epoch = environ.get("TONNAGE_LAST_NEWS", "").partition(",") if self.trial else ("", "", "")
         self.news_step, self.news_epoch = _integer(step), _integer(epoch)  # of the unchanged program: settle.py, fast_forward.py
         self.modules = environ.get("TONNAGE_MODULES") == "1"
         self.host_memory = bool(environ.get("TONNAGE_HOST_MEMORY"))  # somebody asks what the computer's memory holds
