@@ -44,7 +44,6 @@ class _Steps:
     def __init__(self):
         self.levels = [0, 0, 0]
         self.asked = False  # the supervisor was asked to end the program
-        self.settled_after = None  # the step that brought something last, once memory has settled
         self.shown = None  # the last peak that stands in the process's file
         self.restart()
 
@@ -52,6 +51,7 @@ class _Steps:
         self.last_peak = 0  # the step that grew last
         self.last_new = 0  # the step that brought the last new input
         self.new_inputs = 0
+        self.settled_after = None  # the step that brought something last, once memory has settled
 
 
 _steps = _Steps()
