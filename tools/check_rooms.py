@@ -70,7 +70,7 @@ GUEST_LAYERS = {
     "sensors": """absent backward calls cells compiling downloads fetched files four_bits generation init launching library_memory loaders made_data made_tables optimizers ports trackers uploads
                values""",
     "recorders": """ahead cell_holders collectives copies earlier epochs facts gathered graph growth history holds host inputs left let_go loaded oom peaks phases recomputed
-                 ranks reads regions retainers shapes trainings usage work zero""",
+                 ranks reads regions retainers shapes trainings unused usage work zero""",
     "policy": "consumers document ending imported fast_forward serving settle step_growth steps trainers workers worst_first",
     "boot": "boot points",
 }

@@ -29,6 +29,7 @@ use_metadata(struct tn_analysis *analysis)
 		return tn__guess_categories(analysis);
 	TN_FORWARD_IF_ERROR(tn__metadata_parse(text, length, &analysis->metadata));
 	TN_FORWARD_IF_ERROR(tn__find_claims(analysis));
+	TN_FORWARD_IF_ERROR(tn__claim_graphs(analysis));
 	return tn__find_runs(analysis);
 }
 

@@ -82,7 +82,7 @@ struct tn_analysis {
 	bool marked;      /* there are metadata, else guesses by interval of a block */
 	struct tn_metadata metadata;
 	struct tn_claim *claims; /* by interval, then offset */
-	size_t claim_count;
+	size_t claim_count, claim_capacity;
 	tn_stack *run_stacks; /* by run of the metadata: of the forward that its node belongs to; 0: unknown */
 	struct tn_guess *guesses;
 };
@@ -128,8 +128,16 @@ struct tn_query {
 /* Which block an address lay in at a state: answers[number] is an interval, or TN_NO_INTERVAL. Sorts the queries. */
 tn_status tn__locate(const struct tn_analysis *analysis, struct tn_query *queries, size_t count, uint32_t *answers);
 
-/* Claims of the metadata that name a block. */
+/* Claims of the metadata that name a block, in order. */
 tn_status tn__find_claims(struct tn_analysis *analysis);
+int tn__compare_claims(const void *left,
+                       const void *right); /* of struct tn_claim: by interval, offset, category, larger first */
+
+/* ---- graphs.c ---- */
+
+/* Adds claims on what is kept for graphs that no backward pass has used and that nothing else claims. TN_NO_MEMORY. */
+tn_status tn__claim_graphs(struct tn_analysis *analysis);
+extern const char *const tn__label_of_unused_graph; /* where the program makes such graphs in vain */
 
 /* ---- backward.c ---- */
 

@@ -79,8 +79,8 @@ struct tn_line tn__line_of_stack(const struct tn_analysis *analysis, tn_stack st
 typedef tn_status tn_rule(const struct tn_look_around *around, struct tn_trace_findings *list);
 
 tn_rule tn__find_caught, tn__find_fragmentation, tn__find_unused_cache, tn__find_churn, tn__find_segment_churn,
-	tn__find_pinned, tn__find_evaluation_graph, tn__find_foreach, tn__find_resident_data, tn__find_gradients_in_forward,
-	tn__find_zeroing, tn__find_workspaces, tn__find_growth, tn__find_copies, tn__find_labelled, tn__find_checkpoint,
-	tn__find_buckets, tn__find_gathered_outputs, tn__find_growing_reallocations;
+	tn__find_pinned, tn__find_evaluation_graph, tn__find_unused_graph, tn__find_foreach, tn__find_resident_data,
+	tn__find_gradients_in_forward, tn__find_zeroing, tn__find_workspaces, tn__find_growth, tn__find_copies,
+	tn__find_labelled, tn__find_checkpoint, tn__find_buckets, tn__find_gathered_outputs, tn__find_growing_reallocations;
 
 #endif

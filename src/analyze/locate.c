@@ -92,8 +92,8 @@ tn__locate(const struct tn_analysis *analysis, struct tn_query *queries, size_t 
 
 /* ---- claims ---- */
 
-static int
-compare_claims(const void *left, const void *right)
+int
+tn__compare_claims(const void *left, const void *right)
 {
 	const struct tn_claim *one = left, *other = right;
 	if (one->interval != other->interval)
@@ -162,7 +162,7 @@ make_claims(struct tn_analysis *analysis, const uint32_t *answers)
 		add_claim(analysis, *answers, library->address, library->bytes, TN_CATEGORY_workspaces, library->library);
 	}
 	if (analysis->claim_count)
-		qsort(analysis->claims, analysis->claim_count, sizeof(*analysis->claims), compare_claims);
+		qsort(analysis->claims, analysis->claim_count, sizeof(*analysis->claims), tn__compare_claims);
 }
 
 tn_status
@@ -172,10 +172,9 @@ tn__find_claims(struct tn_analysis *analysis)
 	TN_RETURN_IF(count >= UINT32_MAX, TN_LIMIT, "more than 2^32 lines of metadata");
 	struct tn_query *queries = malloc((count + 1) * sizeof(*queries));
 	uint32_t *answers = malloc((count + 1) * sizeof(*answers));
-	analysis->claims = malloc((count + 1) * sizeof(*analysis->claims));
-	tn_status status = queries && answers && analysis->claims
-	                       ? TN_OK
-	                       : tn__fail(TN_NO_MEMORY, "no host memory for %zu lines of metadata", count);
+	tn_status status = queries && answers ? tn__grow(&analysis->budget, &analysis->claims, &analysis->claim_capacity,
+	                                                 count + 1, sizeof(*analysis->claims))
+	                                      : tn__fail(TN_NO_MEMORY, "no host memory for %zu lines of metadata", count);
 	if (status == TN_OK) {
 		ask(analysis, queries);
 		status = tn__locate(analysis, queries, count, answers);

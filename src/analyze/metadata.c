@@ -238,6 +238,23 @@ read_run(struct line *line)
 }
 
 static tn_status
+read_graph(struct line *line)
+{
+	struct tn_metadata_graph *row;
+	NEW_ROW(line, graphs, row);
+	TN_FORWARD_IF_ERROR(take_time(line, LAST_TIME(line, graphs), &row->time));
+	TN_FORWARD_IF_ERROR(take_number(line, &row->ended));
+	TN_FORWARD_IF_ERROR(take_number(line, &row->freed));
+	TN_FORWARD_IF_ERROR(take_text(line, &row->file));
+	TN_FORWARD_IF_ERROR(take_number(line, &row->line));
+	TN_FORWARD_IF_ERROR(take_text(line, &row->function));
+	if (row->ended < 0 || row->freed < 0)
+		return wrong(line, "a time is negative");
+	line->metadata->graphs_count++;
+	return TN_OK;
+}
+
+static tn_status
 read_library(struct line *line)
 {
 	struct tn_metadata_library *row;

@@ -48,6 +48,12 @@ struct tn_metadata_run {
 	int64_t time, id;
 };
 
+struct tn_metadata_graph {
+	int64_t time, ended, freed; /* its call began and ended; 0: the graph is there still */
+	int64_t line;
+	const char *file, *function; /* "": nothing is said of the call */
+};
+
 struct tn_metadata_library {
 	int64_t time;
 	const char *library;
@@ -87,7 +93,7 @@ struct tn_metadata_batch {
 /* clang-format off */
 #define TN_MARK_KINDS(MARK)                                                                                          \
 	MARK(phase, phases) MARK(look, looks) MARK(hold, holds) MARK(backward, passes) MARK(node, nodes) MARK(run, runs) \
-	MARK(library, libraries) MARK(copied, copies) MARK(card, cards) MARK(step, steps) MARK(oom, ooms)                \
+	MARK(graph, graphs) MARK(library, libraries) MARK(copied, copies) MARK(card, cards) MARK(step, steps) MARK(oom, ooms)                \
 	MARK(call, calls) MARK(batch, batches)
 /* clang-format on */
 

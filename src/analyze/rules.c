@@ -13,6 +13,7 @@ static tn_rule *const rules[] = {
 	tn__find_growth,
 	tn__find_zeroing,
 	tn__find_evaluation_graph,
+	tn__find_unused_graph,
 	tn__find_caught,
 	tn__find_labelled,
 	tn__find_checkpoint,

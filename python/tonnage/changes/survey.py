@@ -10,7 +10,7 @@ import os
 import sys
 import weakref
 
-from _tonnage_guest import fast_forward, settle
+from _tonnage_guest import fast_forward, origin, settle, unused
 
 from . import (arguments, blocks, command_line, config_files, environment, hooks, library_calls, loaders, meaning, moving_state, options,
                results, rewrite, source, table, train_mode)
@@ -46,6 +46,12 @@ class _Facts:
         first, *others = sorted(self.declared.values(), key=lambda found: -len(meaning.by_role(found))) or [[]]
         return first, [*others, config_files.options(), list(self.variables.values()), *library_calls.options()]
 
+    def unused_graphs(self):
+        """["file:line"]: statements whose graphs no backward pass used; not those of evaluations that `no_grad` finds."""
+        found_elsewhere = self.evaluation_with_graph or "no_grad" in self.rewrites
+        return sorted(origin.short({"file": file, "line": line}) for file, line, training in unused.places()
+                      if self.backward and not (found_elsewhere and not training) and rewrite.source(file) is not None)
+
     def document(self):
         torch = sys.modules.get("torch")
         facts = {
@@ -65,6 +71,7 @@ class _Facts:
             "eager_attention": self.eager_attention,
             "checkpointing_waits": self.checkpointing_waits,
             "evaluation_with_graph": self.evaluation_with_graph,
+            "unused_graphs": self.unused_graphs(),
             "training_arguments": self.training_arguments,
             "trainer": self.trainer,
             "trainings": _trainings(),

@@ -129,6 +129,8 @@ ROWS = [
         ("step_in_backward",), (None,), 0, {"gradients": 1}),
     Row("no_grad", "evaluate under torch.no_grad()", _any(_written("no_grad"), lambda f: f["evaluation_with_graph"] > 0), SAME,
         (), (None,), 0, {"activations": 1}),
+    Row("unused_graphs", "torch.no_grad() where no backward pass uses the result", lambda facts: bool(facts["unused_graphs"]), SAME,
+        ("no_grad",), (), 0, {"activations": 1}),
     Row("detach", "detach what you keep across steps", _written("detach"), SAME, (), (None,), 0,
         {"activations": 1, "temporaries": 1}),
     Row("outputs_to_host", "move outputs that you keep to the CPU", _written("outputs_to_host"), SAME, (), (None,), 1,
@@ -276,6 +278,8 @@ def _sees_pieces(facts):
 def _values(row, facts):
     if row.id == "accumulate" and "accumulate" not in facts["rewrites"]:
         return [k for k in row.values if all(batch % int(k) == 0 for batch in facts["batches"])]
+    if row.id == "unused_graphs":
+        return ["; ".join(facts["unused_graphs"])]
     if row.id == "loader_workers":
         most = max(loader["workers"] for loader in facts["loaders"])
         halves = [most >> shift for shift in range(1, most.bit_length() + 1)]

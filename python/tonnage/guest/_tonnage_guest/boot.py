@@ -125,10 +125,11 @@ def _wire(detail):
     """Who hears of what, in this order: recorders before those that read them. `detail`: somebody will read PyTorch's
     memory history."""
     from . import ahead, collectives, events, facts, graph, history, holds, host, inputs, oom, peaks, phases, ranks, record, fast_forward
-    from . import settle, shapes, step_growth, steps, trainings, work, worst_first
+    from . import settle, shapes, step_growth, steps, trainings, unused, work, worst_first
 
     if detail:
-        events.call_began.subscribe(phases.call_began)
+        events.call_began.subscribe(phases.call_began, unused.call_began)
+        events.call_made.subscribe(unused.call_made)
         events.update_began.subscribe(holds.update_began, phases.update_began)
         events.update_ended.subscribe(phases.update_ended)
         events.backward_began.subscribe(phases.backward_began)

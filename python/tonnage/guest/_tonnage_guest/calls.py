@@ -52,9 +52,11 @@ class _Calls:
         events.call_began(module, args, kwargs, frames.caller(1))
         return True
 
-    def returned(self, args, kwargs):
+    def returned(self, module, args, kwargs, result):
         """The call has a result."""
-        events.call_ended(args, kwargs, frames.caller(1))
+        frame = frames.caller(1)
+        events.call_made(module, result, frame)
+        events.call_ended(args, kwargs, frame)
 
     def left(self):
         """The call is over."""
@@ -88,7 +90,7 @@ class _Returns(ast.NodeTransformer):
     def visit_Return(self, node):
         name = _NAME + "_result"
         keep = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=node.value)
-        tell = recode.call("%s.returned(args, kwargs)" % _NAME, node)
+        tell = recode.call("%s.returned(self, args, kwargs, %s)" % (_NAME, name), node)
         give = ast.Return(value=ast.Name(id=name, ctx=ast.Load()))
         return [recode.at(each, node) for each in (keep, tell, give)]
 

@@ -56,6 +56,7 @@ class Step:
 
 
 call_began = Event()  # (module or None for a compiled function, args, kwargs, frame): a call from outside
+call_made = Event()  # (module, what it returned, frame): a module's call from outside has returned
 call_ended = Event()  # (args, kwargs, frame): it has returned; not when it raised
 
 optimizer_made = Event()  # (optimizer): its class's constructor runs

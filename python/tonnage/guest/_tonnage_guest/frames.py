@@ -41,8 +41,12 @@ def describe(frame, line=None):
 
 def site(frame, line=None):
     """(file, line) of a frame; a notebook's cell stands in the place of a file."""
-    line = line if line is not None else frame.f_lineno
-    return cellnames.place_of(frame.f_code.co_filename, line) or (absolute(frame.f_code.co_filename), line)
+    return site_of(frame.f_code, line if line is not None else frame.f_lineno)
+
+
+def site_of(code, line):
+    """As site(), for a line of a code object."""
+    return cellnames.place_of(code.co_filename, line) or (absolute(code.co_filename), line)
 
 
 def place(frame):

@@ -28,7 +28,7 @@ SENSORS = (
     ("cells", ("cells", "cell_holders", "let_go"), "cells of a notebook are not told apart, nor what holds memory between them"),
     ("inputs", ("inputs", "shapes"), "inputs are counted as temporaries, and new shapes of inputs are not noticed"),
     ("holders", ("holds", "gathered", "loaded"), "parameters, gradients and optimizer state are counted as temporaries"),
-    ("backward", ("backward", "graph", "recomputed"), "what is kept for backward is inferred from when it is freed"),
+    ("backward", ("backward", "graph", "recomputed", "unused"), "what is kept for backward is inferred from when it is freed"),
     ("history", ("history", "metadata", "memory_log"), "what memory is for, and whose line allocated it, is unknown"),
     ("allocator", ("peaks",), "peaks before a reset of torch's statistics by the program are unknown"),
     ("out_of_memory", ("oom",), "an out-of-memory error has no line, and handled ones are not counted"),

@@ -17,7 +17,7 @@ import pickle
 import sys
 import time
 
-from . import cellnames, events, generated, guard, memory_log, metadata, peaks, torchapi
+from . import cellnames, events, generated, guard, memory_log, metadata, peaks, torchapi, unused
 from .state import settings, state
 
 _MAX_ENTRIES = 60000  # events of one window; the oldest go first. About 40 MB at most.
@@ -233,7 +233,7 @@ def dump(path):
     if isinstance(snapshot, dict):
         generated.name_frames(snapshot, os.path.dirname(state.torch.__file__))
         cellnames.name_frames(generated.stacks(snapshot))
-        snapshot["tonnage"] = metadata.text()
+        snapshot["tonnage"] = metadata.text(unused.rows())
     part = path + ".part"
     try:
         with open(part, "wb") as file:

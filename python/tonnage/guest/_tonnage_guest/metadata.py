@@ -23,6 +23,7 @@ looks = []  # (time, [(category, address, bytes, label)])
 gathers = []  # as looks, of parameters that are gathered for a while
 passes = []  # (time, number, [(id, sequence, bytes, evidence, view, name)])
 runs = []  # (time, node's id); appended to by hooks on autograd's nodes
+graphs = []  # (began, ended, freed, graph): of a call, which no backward pass has used (unused.py)
 steps = []  # (time, number, allocated)
 out_of_memories = []  # (time, device, requested)
 calls = []  # (time, name, file, line, function)
@@ -35,12 +36,12 @@ def new_window():
     del gathers[:-_MOST_GATHERED]
     lasting = {row[1:]: row for row in calls if row[1] in _LASTING}  # of each place the last
     calls[:] = sorted(lasting.values())[-_MOST_LASTING:]
-    for rows in (passes, runs, steps, out_of_memories):
+    for rows in (passes, runs, graphs, steps, out_of_memories):
         del rows[:]
 
 
-def text():
-    """The lines for the snapshot, sorted by time within a kind."""
+def text(unused):
+    """The lines for the snapshot, sorted by time within a kind; `unused`: rows of graphs."""
     lines = ["tonnage-metadata\t1"]
     lines.extend("phase\t%d\t%d\t%s" % row for row in phases)
     for time_ns, rows in sorted(looks + gathers, key=lambda look: look[0]):
@@ -51,6 +52,8 @@ def text():
         lines.append("backward\t%d\t%d" % (time_ns, number))
         lines.extend("node\t%d\t%d\t%d\t%d\t%d\t%s" % row for row in nodes)
     lines.extend("run\t%d\t%d" % row for row in runs)
+    lines.extend("graph\t%d\t%d\t%d\t%s\t%d\t%s" % (began, ended, freed, escaped(file, _MAX_PATH), line, escaped(function))
+                 for began, ended, freed, file, line, function in unused)
     lines.extend("library\t%d\t%s\t%d\t%d" % row for row in memory_log.workspaces())
     lines.extend("step\t%d\t%d\t%d" % row for row in steps)
     lines.extend("oom\t%d\t%d\t%d" % row for row in out_of_memories)

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs that no backward pass uses.
+
+What autograd keeps is told as a backward pass begins (graph.py), so a graph that none has begun at is told nowhere: outputs that are only
+looked at, in training mode and with gradients on; those of a generator while the discriminator goes backward.
+
+A call from outside gives the node that its output ends in a hook. The hook learns when a pass reaches the node, and, since it goes
+when the node goes, when the graph is freed. PyTorch's history has what was allocated during the call and given back with the graph
+(doc/format/metadata.md, `graph`), so no graph is walked.
+
+A place of the program makes graphs in vain when some were freed unused and none was ever used.
+"""
+
+import threading
+
+from . import frames, guard, metadata
+from .state import state
+
+_MOST_OUTPUTS = 32  # of a call
+_MOST_FRAMES = 8  # of the program, around a call
+_DEPTH = 4  # of containers, to look for outputs in
+_ident = threading.get_ident
+
+_began = {}  # thread -> when its call began
+_waiting = {}  # id -> _Graph: there, and not used
+_uses = {}  # (code, line) -> [graphs used, graphs freed without]
+_in_vain = {}  # frames around a call -> was the module in training mode: its graph was freed unused
+
+
+class _Graph:
+    """What one call made."""
+
+    __slots__ = ("began", "ended", "frames", "training", "used", "hooks")
+
+    def __init__(self, began, ended, places, training):
+        self.began = began  # nanoseconds
+        self.ended = ended
+        self.frames = places  # ((code, line), ...), innermost first
+        self.training = training
+        self.used = False
+        self.hooks = 0  # that are still there
+
+
+class _Waits:
+    """A hook of the node that a call's output ends in. Lives as long as the node."""
+
+    __slots__ = ("graph",)
+
+    def __init__(self, graph):
+        self.graph = graph
+        graph.hooks += 1
+
+    def __call__(self, gradients):
+        if not self.graph.used:
+            _used(self.graph)
+
+    def __del__(self):
+        self.graph.hooks -= 1
+        if self.graph.hooks == 0 and not self.graph.used:
+            _freed(self.graph)
+
+
+@guard.guarded
+def call_began(module, args, kwargs, frame):
+    """A call from outside begins."""
+    if state.torch.is_grad_enabled():
+        _began[_ident()] = metadata.now()
+
+
+@guard.guarded
+def call_made(module, result, frame):
+    """It has returned this."""
+    began = _began.pop(_ident(), None)
+    nodes = set()
+    if began is not None:
+        _collect(result, nodes, _DEPTH)
+    if nodes:
+        graph = _Graph(began, metadata.now(), _frames_around(frame), module.training)
+        _waiting[id(graph)] = graph
+        for node in nodes:
+            node.register_prehook(_Waits(graph))
+
+
+def _collect(value, nodes, depth):
+    """The nodes that outputs end in."""
+    if isinstance(value, state.torch.Tensor):
+        if value.is_cuda and value.grad_fn is not None:
+            nodes.add(value.grad_fn)
+        return
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, (list, tuple)):
+        value = vars(value).values() if hasattr(value, "__dataclass_fields__") else ()
+    if depth > 0:
+        for part in tuple(value):
+            if len(nodes) < _MOST_OUTPUTS:
+                _collect(part, nodes, depth - 1)
+
+
+def _frames_around(frame):
+    found = []
+    frame = frames.place(frame) if frame is not None else None
+    while frame is not None and len(found) < _MOST_FRAMES:
+        if not found or frames.kind(frame.f_code, frame.f_globals) is frames.USER:
+            found.append((frame.f_code, frame.f_lineno))
+        frame = frame.f_back
+    return tuple(found)
+
+
+def _used(graph):
+    graph.used = True
+    _waiting.pop(id(graph), None)
+    for place in graph.frames:
+        _uses.setdefault(place, [0, 0])[0] += 1
+
+
+@guard.guarded
+def _freed(graph):
+    _waiting.pop(id(graph), None)
+    metadata.graphs.append((graph.began, graph.ended, metadata.now(), graph))
+    for place in graph.frames:
+        _uses.setdefault(place, [0, 0])[1] += 1
+    _in_vain[graph.frames] = graph.training
+
+
+def _is_in_vain(place):
+    used, unused = _uses.get(place, (0, 0))
+    return unused > 0 and used == 0
+
+
+def rows():
+    """[(began, ended, freed or 0, file, line, function)] for metadata: graphs that no backward pass has used. The place is empty unless
+    it makes graphs in vain."""
+    found = []
+    known = metadata.graphs + [(graph.began, graph.ended, 0, graph) for graph in tuple(_waiting.values())]
+    for began, ended, freed, graph in sorted(known, key=lambda row: row[0]):
+        place = next(filter(_is_in_vain, graph.frames[:1]), None)
+        found.append((began, ended, freed) + (_described(place) if place is not None else ("", 0, "")))
+    return found
+
+
+def _described(place):
+    code, line = place
+    file, line = frames.site_of(code, line)
+    return file, line, code.co_name
+
+
+def places():
+    """[(file, line, training)]: the innermost statements that make graphs in vain, of each call that did."""
+    found = {}
+    for around, training in tuple(_in_vain.items()):
+        place = next(filter(_is_in_vain, around), None)
+        if place is not None:
+            found[frames.site_of(*place)] = training
+    return [(file, line, training) for (file, line), training in found.items()]
