@@ -50,6 +50,48 @@ def test_what_is_still_used_stays_with_a_deleted_model(on_cpu):
     assert not entry["applied"], entry
 
 
+IN_VAIN = """
+    import torch
+    from torch import nn
+
+    net = nn.Sequential(*(layer for _ in range(8) for layer in (nn.Linear(512, 512), nn.ReLU()))).cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=.1)
+
+    def draw(x):
+        return net(
+            x).mean().item()
+
+    for step in range(4):
+        x = torch.randn(8192, 512, device="cuda")
+        net(x).sum().backward()
+        optimizer.step()
+        if step % 2 == 0:
+            shown = net(x)
+        draw(x)
+    print("done")
+"""
+
+
+def test_results_that_are_only_looked_at(saves, virtual):
+    """The graph of `shown` lives through the next step. Both places are in the survey; the patch of a call on two lines is one of its
+    statement."""
+    survey = virtual(IN_VAIN, "survey").document["survey"]
+    row = next(row for row in survey["possible"] if row["id"] == "unused_graphs")
+    assert row["results"] == "same" and row["values"] == ["program.py:8; program.py:16"]
+    before, after, entry = saves(IN_VAIN, "unused_graphs=" + row["values"][0])
+    assert before.allocated - after.allocated >= 7 * 16 * MIB  # outputs of the layers, but the last
+    assert [place["line"] for place in entry["places"]] == [8, 16] and entry["results"] == "same"
+    assert "+        with torch.no_grad():\n+            shown = net(x)" in entry["patch"]
+
+
+def test_graphs_that_are_used_later_stay(virtual):
+    """Of a generator while the discriminator goes backward; of losses that are summed; of a function that both call."""
+    program = IN_VAIN.replace("shown = net(x)", "shown = net(x); shown.sum().backward()").replace("draw(x)\n", "draw(x)\n        net(x).sum().backward()\n")
+    survey = virtual(program, "survey").document["survey"]
+    values = [row["values"] for row in survey["possible"] if row["id"] == "unused_graphs"]
+    assert values == [["program.py:8"]], values
+
+
 PRUNED = """
     import torch
     from torch import nn

@@ -28,6 +28,7 @@ ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() /
 WHEELS = ("torch-2.6.0", "torch-2.11.0", "torch-2.15.0")
 MAIN = "torch-2.11.0"
 AT_IMPORT = ("LD_PRELOAD", "TONNAGE_LIB", "TONNAGE_GPU")  # of the virtual GPU: a server is started with them
+LIBRARIES = ROOT / "build/release/lib/tonnage"
 BOTH_ENDS = {"test_boot.py", "test_points.py"}
 
 
@@ -89,5 +90,21 @@ def run_with(request, tmp_path):
             done = subprocess.run([python, *program], cwd=tmp_path, env=settings, timeout=timeout, capture_output=True,
                                   text=True)  # fmt: skip
         return Result(done, folder)
+
+    return run
+
+
+@pytest.fixture
+def virtual(run_with):
+    """As run_with, with the virtual GPU preloaded."""
+    preload = LIBRARIES / "libtonnage-preload.so"
+    if not preload.exists():
+        pytest.skip("no virtual GPU: make build")
+
+    def run(python, program, **environment):
+        done = run_with(python, program, LD_PRELOAD=str(preload), TONNAGE_LIB=str(LIBRARIES), TONNAGE_GPU="virtual",
+                        **environment)  # fmt: skip
+        assert done.document["hook_error"] is None and done.document["cuda_initialized"], done.stderr
+        return done
 
     return run

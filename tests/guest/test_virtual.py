@@ -5,11 +5,9 @@ import pickle
 import subprocess
 
 import pytest
-from conftest import ROOT
 
 FORKED = True  # ../fork_servers.py
 
-LIBRARIES = ROOT / "build/release/lib/tonnage"
 TRAIN = """\
 import torch
 from torch import nn
@@ -22,22 +20,6 @@ def update(batch=64):
     optimizer.zero_grad()
 
 """
-
-
-@pytest.fixture
-def virtual(run_with):
-    """As run_with, with the virtual GPU preloaded."""
-    preload = LIBRARIES / "libtonnage-preload.so"
-    if not preload.exists():
-        pytest.skip("no virtual GPU: make build")
-
-    def run(python, program, **environment):
-        done = run_with(python, program, LD_PRELOAD=str(preload), TONNAGE_LIB=str(LIBRARIES), TONNAGE_GPU="virtual",
-                        **environment)  # fmt: skip
-        assert done.document["hook_error"] is None and done.document["cuda_initialized"], done.stderr
-        return done
-
-    return run
 
 
 def test_peaks_outlive_resets(virtual, wheel):

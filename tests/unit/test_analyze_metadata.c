@@ -39,6 +39,7 @@ test_every_kind(void **state)
 	                                          "backward\t1002\t7\n"
 	                                          "node\t5\t-1\t0\t0\t1\tTBackward0\n"
 	                                          "run\t1003\t5\n"
+	                                          "graph\t1003\t1008\t1010\t/a.py\t7\tf\n"
 	                                          "library\t1004\tcublas\t4096\t100\n"
 	                                          "copied\t1005\t4096\t101\n"
 	                                          "card\t1006\t1\t2\t3\t4\t5\t6\n"
@@ -65,6 +66,11 @@ test_every_kind(void **state)
 	assert_true(metadata.nodes[0].view);
 	assert_string_equal(metadata.nodes[0].name, "TBackward0");
 	assert_int_equal(metadata.runs[0].id, 5);
+	assert_int_equal(metadata.graphs[0].ended, 1008);
+	assert_int_equal(metadata.graphs[0].freed, 1010);
+	assert_string_equal(metadata.graphs[0].file, "/a.py");
+	assert_int_equal(metadata.graphs[0].line, 7);
+	assert_string_equal(metadata.graphs[0].function, "f");
 	assert_string_equal(metadata.libraries[0].library, "cublas");
 	assert_int_equal(metadata.libraries[0].bytes, 100);
 	assert_int_equal(metadata.copies[0].bytes, 101);
@@ -139,6 +145,8 @@ test_refused(void **state)
 		{ HEAD "node\t1\t1\t1\t1\t0\tX\n", "line 2 ", TN_FORMAT },
 		{ HEAD "card\t1\t0\t1\t1\t1\t1\n", "line 2 ", TN_FORMAT },
 		{ HEAD "phase\t1\t1\n", "line 2 ", TN_FORMAT },
+		{ HEAD "graph\t1\t2\t3\t\t0\n", "line 2 ", TN_FORMAT },
+		{ HEAD "graph\t1\t-2\t3\t\t0\t\n", "line 2 ", TN_FORMAT },
 	};
 	for (size_t index = 0; index < sizeof(cases) / sizeof(cases[0]); index++) {
 		struct tn_metadata metadata;

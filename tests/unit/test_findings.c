@@ -364,6 +364,90 @@ find_anew(int times, int64_t more, const char *stack, bool drops_first, const ch
 	return there;
 }
 
+/* A call makes 300 MiB that its graph keeps and its output, 100 MiB; 50 MiB are made behind it. `together`: both go at once, `gone`: before the
+ * end of the trace, else they stay. */
+static struct tn_snapshot *
+output_that_is_looked_at(const char *place, bool gone, bool together)
+{
+	begin_trace();
+	mark("phase\t%lld\t1\tforward\n", before(0));
+	make(SEGMENT, 100 * MIB, "At");
+	int call = events;
+	make(SEGMENT + 100 * MIB, 300 * MIB, "mC");
+	make(SEGMENT + 400 * MIB, 100 * MIB, "mC");
+	make(SEGMENT + 500 * MIB, 10 * MIB, "mC"); /* goes within the call */
+	drop(SEGMENT + 500 * MIB, 10 * MIB, "mC");
+	int ended = events;
+	make(SEGMENT + 500 * MIB, 50 * MIB, "t");
+	drop(SEGMENT + 500 * MIB, 50 * MIB, "t");
+	if (gone && !together) {
+		drop(SEGMENT + 100 * MIB, 300 * MIB, "mC");
+		make(SEGMENT + 500 * MIB, MIB, "t");
+		drop(SEGMENT + 500 * MIB, MIB, "t");
+	}
+	if (gone)
+		drop(SEGMENT + 400 * MIB, 100 * MIB, "mC");
+	mark("graph\t%lld\t%lld\t%lld\t%s\t9\tmain\n", before(call), before(ended), gone ? before(events) : 0, place);
+	if (gone && together)
+		drop(SEGMENT + 100 * MIB, 300 * MIB, "mC"); /* what the node itself does not hold */
+	make(SEGMENT + 500 * MIB, MIB, "t");
+	end_trace();
+	open_segment(SEGMENT, 1024 * MIB, false);
+	live(SEGMENT, 100 * MIB, 100 * MIB, "At");
+	if (gone) {
+		block(SEGMENT + 100 * MIB, 400 * MIB, 0, "inactive", "");
+	} else {
+		live(SEGMENT + 100 * MIB, 300 * MIB, 300 * MIB, "mC");
+		live(SEGMENT + 400 * MIB, 100 * MIB, 100 * MIB, "mC");
+	}
+	live(SEGMENT + 500 * MIB, MIB, MIB, "t");
+	block(SEGMENT + 501 * MIB, 523 * MIB, 0, "inactive", "");
+	close_segment();
+	return finish(true);
+}
+
+static void
+expect_unused(bool gone, bool together, int64_t mib)
+{
+	struct tn_trace_finding found;
+	struct tn_snapshot *snapshot = output_that_is_looked_at("/work/main.py", gone, together);
+	assert_true(find(snapshot, 7, "unused_graph", &found)); /* as the 50 MiB are there */
+	assert_int_equal(found.bytes, mib * MIB);
+	assert_true(found.avoidable);
+	expect_line(&found.at, "/work/main.py", 9, false);
+	tn_snapshot_close(snapshot);
+	snapshot = output_that_is_looked_at("", gone, together);
+	assert_false(find(snapshot, 7, "unused_graph", &found));
+	tn_snapshot_close(snapshot);
+}
+
+static void
+test_graphs_that_no_backward_pass_uses(void **state)
+{
+	expect_unused(true, true, 400);
+	expect_unused(true, false, 100); /* what went before the graph was not kept for it */
+	expect_unused(false, true, 400);
+	struct tn_trace_finding found;
+	struct tn_snapshot *snapshot = output_that_is_looked_at("/work/main.py", true, true);
+	assert_false(find(snapshot, -1, "unused_graph", &found)); /* it has gone */
+	tn_snapshot_close(snapshot);
+}
+
+/* Whatever is said of the call, what is kept for its graph is activations. */
+static void
+test_what_a_graph_keeps_is_activations(void **state)
+{
+	struct tn_snapshot *snapshot = output_that_is_looked_at("", true, true);
+	struct tn_analysis *analysis = analysed(snapshot);
+	struct tn_moment moment;
+	assert_int_equal(tn__moment_of_state(analysis, 7, &moment), TN_OK);
+	assert_int_equal(moment.by_category[TN_CATEGORY_activations], 400 * MIB);
+	assert_int_equal(moment.by_category[TN_CATEGORY_temporaries], 150 * MIB);
+	tn__moment_free(&moment);
+	tn__analysis_close(analysis);
+	tn_snapshot_close(snapshot);
+}
+
 static void
 test_a_tensor_that_is_reallocated_a_bit_larger(void **state)
 {
@@ -489,6 +573,8 @@ main(void)
 		cmocka_unit_test(test_buckets_beside_the_gradients),
 		cmocka_unit_test(test_outputs_that_data_parallel_gathers),
 		cmocka_unit_test(test_a_model_that_only_an_optimizer_holds),
+		cmocka_unit_test(test_graphs_that_no_backward_pass_uses),
+		cmocka_unit_test(test_what_a_graph_keeps_is_activations),
 		cmocka_unit_test(test_a_tensor_that_is_reallocated_a_bit_larger),
 		cmocka_unit_test(test_growth),
 		cmocka_unit_test(test_columns_are_real_moments),

@@ -10,7 +10,8 @@ import os
 import sys
 import weakref
 
-from _tonnage_guest import fast_forward, origin, settle, unused
+from _tonnage_guest import events, fast_forward, origin, settle, unused
+from _tonnage_guest.state import settings
 
 from . import (arguments, blocks, command_line, config_files, environment, hooks, library_calls, loaders, meaning, moving_state, options,
                results, rewrite, source, table, train_mode)
@@ -49,8 +50,8 @@ class _Facts:
     def unused_graphs(self):
         """["file:line"]: statements whose graphs no backward pass used; not those of evaluations that `no_grad` finds."""
         found_elsewhere = self.evaluation_with_graph or "no_grad" in self.rewrites
-        return sorted(origin.short({"file": file, "line": line}) for file, line, training in unused.places()
-                      if self.backward and not (found_elsewhere and not training) and rewrite.source(file) is not None)
+        return [origin.short({"file": file, "line": line}) for file, line, training in sorted(unused.places())
+                if self.backward and not (found_elsewhere and not training) and rewrite.source(file) is not None]
 
     def document(self):
         torch = sys.modules.get("torch")
@@ -160,6 +161,9 @@ def install(change):
     rewrite.add(results.Change("configurator", None, None), configurator)
     rewrite.add(results.Change("library_calls", None, None), library_calls.collect)
     hooks.before_forward(change.guarded(called))
+    if not settings.history:  # else the hook itself keeps them for the snapshot
+        events.call_began.subscribe(unused.call_began)
+        events.call_made.subscribe(unused.call_made)
     arguments.hugging_face(change, trainer_arguments)
     for row in table.ROWS:
         _dry(facts, row)

@@ -14,10 +14,11 @@ A place of the program makes graphs in vain when some were freed unused and none
 import threading
 
 from . import frames, guard, metadata
-from .state import state
+from .state import settings, state
 
 _MOST_OUTPUTS = 32  # of a call
 _MOST_FRAMES = 8  # of the program, around a call
+_MOST_GRAPHS = 20000  # of one window
 _DEPTH = 4  # of containers, to look for outputs in
 _ident = threading.get_ident
 
@@ -117,7 +118,8 @@ def _used(graph):
 @guard.guarded
 def _freed(graph):
     _waiting.pop(id(graph), None)
-    metadata.graphs.append((graph.began, graph.ended, metadata.now(), graph))
+    if settings.history and len(metadata.graphs) < _MOST_GRAPHS:
+        metadata.graphs.append((graph.began, graph.ended, metadata.now(), graph))
     for place in graph.frames:
         _uses.setdefault(place, [0, 0])[1] += 1
     _in_vain[graph.frames] = graph.training
