@@ -9,7 +9,8 @@ from _tonnage_guest import origin
 
 from . import arguments, code
 
-_HOW = "Wrap the call in `with torch.no_grad():`, so that nothing is kept for a backward pass that never runs."
+_HOW = ("Wrap the call in `with torch.no_grad():`: in the steps that were run no backward pass used its result. Where a later step does, "
+        "it needs the graph.")
 _TRAINS = ("backward", "manual_backward", "train", "step")
 
 
