@@ -4,6 +4,7 @@
  * Nobody walked such a graph; the metadata say when its call began and ended, and when it was freed.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "analyze/analysis.h"
 #include "base/error.h"
@@ -86,12 +87,28 @@ claim(struct tn_analysis *analysis, const struct life *life, size_t sorted, uint
 	return TN_OK;
 }
 
+/* A pass that makes a graph itself and has not ended as the snapshot is taken, as a graph that is there still: nobody could walk it. */
+static bool
+find_cut_pass(const struct tn_analysis *analysis, struct life *life)
+{
+	const struct tn_metadata *metadata = &analysis->metadata;
+	const struct tn_metadata_phase *phase = tn__phase_at(metadata, INT64_MAX);
+	if (metadata->passes_count == 0 || metadata->ooms_count == 0 || !phase || strcmp(phase->name, "backward") != 0)
+		return false;
+	const struct tn_metadata_backward *pass = &metadata->passes[metadata->passes_count - 1];
+	uint32_t end = (uint32_t)analysis->events.count;
+	*life = (struct life){ .began = tn__state_at(analysis, pass->time), .ended = end, .after = TN_NEVER, .label = "" };
+	return pass->creates && metadata->ooms[metadata->ooms_count - 1].time >= pass->time;
+}
+
 tn_status
 tn__claim_graphs(struct tn_analysis *analysis)
 {
 	const struct tn_metadata *metadata = &analysis->metadata;
 	size_t sorted = analysis->claim_count;
-	if (metadata->graphs_count == 0)
+	struct life cut;
+	bool is_cut = find_cut_pass(analysis, &cut);
+	if (metadata->graphs_count == 0 && !is_cut)
 		return TN_OK;
 	uint8_t *taken = calloc(analysis->blocks.count + 1, sizeof(*taken));
 	TN_RETURN_IF(!taken, TN_NO_MEMORY, "no host memory for %zu blocks", analysis->blocks.count);
@@ -101,6 +118,8 @@ tn__claim_graphs(struct tn_analysis *analysis)
 		struct life life = life_of(analysis, &metadata->graphs[index]);
 		status = claim(analysis, &life, sorted, taken);
 	}
+	if (is_cut && status == TN_OK)
+		status = claim(analysis, &cut, sorted, taken);
 	free(taken);
 	if (analysis->claim_count > sorted)
 		qsort(analysis->claims, analysis->claim_count, sizeof(*analysis->claims), tn__compare_claims);

@@ -196,9 +196,13 @@ static tn_status
 read_backward(struct line *line)
 {
 	struct tn_metadata_backward *row;
+	uint64_t creates = 0;
 	NEW_ROW(line, passes, row);
 	TN_FORWARD_IF_ERROR(take_time(line, LAST_TIME(line, passes), &row->time));
 	TN_FORWARD_IF_ERROR(take_number(line, &row->pass));
+	if (line->at) /* older files end here */
+		TN_FORWARD_IF_ERROR(take_bytes(line, &creates));
+	row->creates = creates != 0;
 	row->first_node = line->metadata->nodes_count;
 	line->metadata->passes_count++;
 	return TN_OK;

@@ -35,6 +35,7 @@ struct tn_metadata_look {
 struct tn_metadata_backward {
 	int64_t time, pass;
 	size_t first_node, nodes;
+	bool creates; /* a graph of its own */
 };
 
 struct tn_metadata_node {

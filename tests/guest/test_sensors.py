@@ -27,7 +27,7 @@ PROGRAM = """
         "begin": (), "end": (), "_note": None, "_compiled_begins_at": (None,), "_compiled_ends_at": (None,),
         "_registered": (net, "weight", x), "_copied": (net,), "_hand_over": (False,), "_update_begins": (optimizer, (), {}),
         "_update_ended": (optimizer, (), {}), "_ask_for_rest": (None, None),
-        "_observed": (0, 1000, 5, None), "_uncaught_in_thread": (error,), "_test_failed": (error,), "_begins": ((net(x),),),
+        "_observed": (0, 1000, 5, None), "_uncaught_in_thread": (error,), "_test_failed": (error,), "_begins": ((net(x),), ()),
         "_ended": (), "_constructed": (optimizer,), "_count_updates": (optimizer, None), "_count_passes": ((x,), {}, None), "call_made": (net, net(x), None),
         "_freed": (sys.modules["_tonnage_guest.unused"]._Graph(0, 1, (), True),),
         "_fetched": (iterator, True, x), "_fill": (torch.ones(2),), "_zeroes": (optimizer,), "_pins": (x,),
@@ -44,7 +44,7 @@ PROGRAM = """
         # recorders and policy, by the event
         "call_began": (net, (x,), {}, None), "update_began": (optimizer, None), "update_ended": (optimizer, None), "waited": (0.0,),
         "optimizer_made": (optimizer,), "training_began": (), "restart": (), "went_on": ("optimizer",),
-        "backward_began": (None,), "_tries_again": (None,), "backward_ended": (), "look": ((net(x),),), "note_packing": (),
+        "backward_began": (None,), "_tries_again": (None,), "backward_ended": (), "look": ((net(x),), False), "note_packing": (),
         "mark_unfinished_forward": (), "file_opened": ("save", None), "tell_ledger": (),
         "_indices": (iterator,), "indices_wanted": (iterator,), "indices_taken": (iterator, [0]),
         "batch_fetched": (batch,), "batch_begins": (batch,), "step_ended": (events.Step(1, "optimizer", True),),

@@ -38,6 +38,7 @@ test_every_kind(void **state)
 	                                          "hold\tinputs\t8192\t16\t\n"
 	                                          "backward\t1002\t7\n"
 	                                          "node\t5\t-1\t0\t0\t1\tTBackward0\n"
+	                                          "backward\t1003\t8\t1\n"
 	                                          "run\t1003\t5\n"
 	                                          "graph\t1003\t1008\t1010\t/a.py\t7\tf\n"
 	                                          "library\t1004\tcublas\t4096\t100\n"
@@ -61,6 +62,8 @@ test_every_kind(void **state)
 	assert_int_equal(metadata.passes[0].pass, 7);
 	assert_int_equal(metadata.passes[0].first_node, 0);
 	assert_int_equal(metadata.passes[0].nodes, 1);
+	assert_false(metadata.passes[0].creates);
+	assert_true(metadata.passes[1].creates);
 	assert_int_equal(metadata.nodes[0].id, 5);
 	assert_int_equal(metadata.nodes[0].sequence, -1);
 	assert_true(metadata.nodes[0].view);

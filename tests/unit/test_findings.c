@@ -448,6 +448,33 @@ test_what_a_graph_keeps_is_activations(void **state)
 	tn_snapshot_close(snapshot);
 }
 
+/* A backward pass that ran out of memory: what it has made so far is of its own graph, if it makes one. */
+static void
+test_a_pass_that_creates_a_graph_and_is_cut(void **state)
+{
+	for (int creates = 0; creates < 2; creates++) {
+		begin_trace();
+		make(SEGMENT, 100 * MIB, "At");
+		mark("phase\t%lld\t1\tbackward\n", before(events));
+		mark("backward\t%lld\t1\t%d\n", before(events), creates);
+		make(SEGMENT + 100 * MIB, 300 * MIB, "");
+		mark("oom\t%lld\t0\t%lld\n", before(events), (long long)MIB);
+		end_trace();
+		open_segment(SEGMENT, 400 * MIB, false);
+		live(SEGMENT, 100 * MIB, 100 * MIB, "At");
+		live(SEGMENT + 100 * MIB, 300 * MIB, 300 * MIB, "");
+		close_segment();
+		struct tn_snapshot *snapshot = finish(true);
+		struct tn_analysis *analysis = analysed(snapshot);
+		struct tn_moment moment;
+		assert_int_equal(tn__moment_of_state(analysis, (uint32_t)events, &moment), TN_OK);
+		assert_int_equal(moment.by_category[TN_CATEGORY_activations], creates * 300 * MIB);
+		tn__moment_free(&moment);
+		tn__analysis_close(analysis);
+		tn_snapshot_close(snapshot);
+	}
+}
+
 static void
 test_a_tensor_that_is_reallocated_a_bit_larger(void **state)
 {
@@ -575,6 +602,7 @@ main(void)
 		cmocka_unit_test(test_a_model_that_only_an_optimizer_holds),
 		cmocka_unit_test(test_graphs_that_no_backward_pass_uses),
 		cmocka_unit_test(test_what_a_graph_keeps_is_activations),
+		cmocka_unit_test(test_a_pass_that_creates_a_graph_and_is_cut),
 		cmocka_unit_test(test_a_tensor_that_is_reallocated_a_bit_larger),
 		cmocka_unit_test(test_growth),
 		cmocka_unit_test(test_columns_are_real_moments),

@@ -27,26 +27,29 @@ def around_packing(push):
 
 def watch_passes(module, name):
     """Gives torch's function other code."""
-    return recode.replace(module, getattr(module, name), _NAME, _Passes, _around, ("t_outputs",))
+    return recode.replace(module, getattr(module, name), _NAME, _Passes, _around, ("t_outputs", "args"))
 
 
 def _around(body):
     """torch's statements between our two calls."""
     place = body[0]
-    begin, end = recode.call("%s.begin(t_outputs)" % _NAME, place), recode.call("%s.end()" % _NAME, place)
+    begin, end = recode.call("%s.begin(t_outputs, args)" % _NAME, place), recode.call("%s.end()" % _NAME, place)
     whole = ast.Try(body=body, handlers=[], orelse=[], finalbody=[end])
     return [begin, recode.at(whole, place)]
 
 
+_CREATE_GRAPH = 2  # of what torch hands on: gradients, retain_graph, create_graph, inputs
+
+
 @guard.guarded
-def _begins(outputs):
+def _begins(outputs, handed_on):
     state.in_backward += 1
     state.backwards += 1
     if not state.cuda_initialized:
         return
     if state.in_backward == 1:
         events.backward_began(frames.caller(1))
-    events.graph_in_use(outputs)
+    events.graph_in_use(outputs, len(handed_on) > _CREATE_GRAPH and handed_on[_CREATE_GRAPH] is True)
 
 
 @guard.guarded

@@ -65,7 +65,7 @@ update_began = Event()  # (optimizer, frame)
 update_ended = Event()  # (optimizer, frame)
 
 backward_began = Event()  # (frame): not one inside another; once CUDA is in use, as the next two
-graph_in_use = Event()  # (tensors or gradient edges that a backward pass starts from): every one
+graph_in_use = Event()  # (tensors or gradient edges that a backward pass starts from, does it create a graph itself): every one
 backward_ended = Event()  # (): the outermost is over
 checkpoint_met = Event()  # (): a part of the model is computed again in the backward pass
 saved_tensors_packed = Event()  # (): hooks of the program pack what autograd saves

@@ -43,17 +43,17 @@ _passes = _Passes()
 
 
 @guard.guarded
-def look(outputs):
-    """A backward pass begins at these."""
+def look(outputs, creates):
+    """A backward pass begins at these; `creates` a graph of its own."""
     if not settings.history:
         return
     allocated, began = torchapi.allocated(), _clock()
     if allocated <= _passes.highest and _passes.spent > max(_SECONDS, _SHARE * (began - state.started)):
-        metadata.passes.append((metadata.now(), _passes.walked, ()))
+        metadata.passes.append((metadata.now(), _passes.walked, creates, ()))
         return
     _passes.walked += 1
     _passes.highest = max(_passes.highest, allocated)
-    mark_pass(roots_of(outputs), hooks=True)
+    mark_pass(roots_of(outputs), hooks=True, creates=creates)
     _passes.spent += _clock() - began
 
 
@@ -74,7 +74,7 @@ def roots_of(outputs):
 
 
 @guard.uncollected
-def mark_pass(roots, hooks):
+def mark_pass(roots, hooks, creates=False):
     """Walks the graph and marks its nodes and what it keeps."""
     nodes = walk(roots)
     kept, evidence = [], {}
@@ -92,7 +92,7 @@ def mark_pass(roots, hooks):
         rows.append((number, _sequence(node), _bytes(node), evidence.get(node, 0), view, name))
     time = metadata.now()
     metadata.looks.append((time, kept))
-    metadata.passes.append((time, _passes.walked, rows))
+    metadata.passes.append((time, _passes.walked, creates, rows))
     _passes.packed = False
     if hooks:
         _hook(nodes, numbers)

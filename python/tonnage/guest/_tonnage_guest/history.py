@@ -31,7 +31,7 @@ _original = {}
 class _Recording:
     """Who records, and what of it was written."""
 
-    __slots__ = ("ours", "theirs", "calling", "path", "spent", "shown", "peaks_written", "pending", "kept", "counted",
+    __slots__ = ("ours", "theirs", "calling", "path", "spent", "shown", "peaks_written", "pending", "grew", "kept", "counted",
                  "counted_last")
 
     def __init__(self):
@@ -43,6 +43,7 @@ class _Recording:
         self.shown = None  # the allocator's figures when an out-of-memory was kept last, and its largest free block
         self.peaks_written = 0
         self.pending = 0  # steps in the window since a peak that was not written yet
+        self.grew = False  # the peak that was written last is of a step that reserved more: no step has gone by at that peak
         self.kept = False  # windows are kept: growth is being looked at
         self.counted = 0  # allocations before this window,
         self.counted_last = 0  # and at the end of the last step
@@ -92,6 +93,10 @@ def step_ended(step):
     full = _is_full()
     if _recording.pending and (not grew or _is_due(full)):
         _write_peak()
+        _recording.grew = grew
+    elif _recording.grew and not grew:
+        _write_peak()  # all that was reserved, and most of it in use: a late small segment, as of the optimizer's state, belongs to both
+        _recording.grew = False
     if not (_recording.ours or _recording.theirs) or (full and not _recording.pending and not _recording.kept):
         new_window()
 

@@ -21,7 +21,7 @@ _MOST_GATHERED = 64  # groups that may still be whole when a window begins
 phases = []  # (time, step, name)
 looks = []  # (time, [(category, address, bytes, label)])
 gathers = []  # as looks, of parameters that are gathered for a while
-passes = []  # (time, number, [(id, sequence, bytes, evidence, view, name)])
+passes = []  # (time, number, does it create a graph, [(id, sequence, bytes, evidence, view, name)])
 runs = []  # (time, node's id); appended to by hooks on autograd's nodes
 graphs = []  # (began, ended, freed, graph): of a call, which no backward pass has used (unused.py)
 steps = []  # (time, number, allocated)
@@ -48,8 +48,8 @@ def text(unused):
         lines.append("look\t%d" % time_ns)
         lines.extend("hold\t%s\t%d\t%d\t%s" % (category, address, size, escaped(label))
                      for category, address, size, label in rows)
-    for time_ns, number, nodes in passes:
-        lines.append("backward\t%d\t%d" % (time_ns, number))
+    for time_ns, number, creates, nodes in passes:
+        lines.append("backward\t%d\t%d\t%d" % (time_ns, number, creates))
         lines.extend("node\t%d\t%d\t%d\t%d\t%d\t%s" % row for row in nodes)
     lines.extend("run\t%d\t%d" % row for row in runs)
     lines.extend("graph\t%d\t%d\t%d\t%s\t%d\t%s" % (began, ended, freed, escaped(file, _MAX_PATH), line, escaped(function))
