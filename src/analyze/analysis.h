@@ -135,7 +135,7 @@ int tn__compare_claims(const void *left,
 
 /* ---- graphs.c ---- */
 
-/* Adds claims on what is kept for graphs that no backward pass has used and that nothing else claims. TN_NO_MEMORY. */
+/* Adds claims on what is kept for graphs that no backward pass has used where nothing else is known of it. TN_NO_MEMORY. */
 tn_status tn__claim_graphs(struct tn_analysis *analysis);
 extern const char *const tn__label_of_unused_graph; /* where the program makes such graphs in vain */
 

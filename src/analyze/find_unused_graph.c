@@ -49,7 +49,7 @@ tn__find_unused_graph(const struct tn_look_around *around, struct tn_trace_findi
 	if (!tn__is_worth_saying(around, bytes, LEAST, 20))
 		return TN_OK;
 	struct tn_trace_finding *found = tn__found(list, TN_FINDING_unused_graph, bytes,
-	                                           "%s of activations are kept for a result that no backward pass uses",
+	                                           "%s of activations are kept for a result that no backward pass has used",
 	                                           tn__found_size(bytes, a));
 	if (found) {
 		found->avoidable = true;

@@ -9,7 +9,7 @@
 #include "analyze/analysis.h"
 #include "base/error.h"
 
-const char *const tn__label_of_unused_graph = "no backward pass uses it";
+const char *const tn__label_of_unused_graph = "no backward pass used it";
 
 /* One graph, in states of the trace. */
 struct life {
@@ -53,19 +53,23 @@ is_kept_for(const struct life *life, const struct tn_interval *block)
 	return block->until > life->after && block->until <= life->before;
 }
 
-static int
-compare_numbers(const void *left, const void *right)
-{
-	const struct tn_claim *one = left, *other = right;
-	return (one->interval > other->interval) - (one->interval < other->interval);
-}
-
-/* True for a block that one of the first `count` claims, which are sorted, is about. */
+/* True for a block that one of the first `count` claims, which are sorted, says something else of. */
 static bool
-is_claimed(const struct tn_analysis *analysis, uint32_t number, size_t count)
+is_something_else(const struct tn_analysis *analysis, uint32_t number, size_t count)
 {
-	struct tn_claim wanted = { .interval = number };
-	return count && bsearch(&wanted, analysis->claims, count, sizeof(wanted), compare_numbers);
+	size_t low = 0, high = count;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (analysis->claims[middle].interval < number)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < count && analysis->claims[low].interval == number; low++) {
+		if (analysis->claims[low].category != TN_CATEGORY_activations || *analysis->claims[low].label)
+			return true;
+	}
+	return false;
 }
 
 static tn_status
@@ -76,7 +80,7 @@ claim(struct tn_analysis *analysis, const struct life *life, size_t sorted, uint
 		if (analysis->events.actions[event] != TN_ACTION_ALLOC || number == TN_NO_INTERVAL || taken[number])
 			continue;
 		const struct tn_interval *block = &analysis->blocks.intervals[number];
-		if (!is_kept_for(life, block) || is_claimed(analysis, number, sorted))
+		if (!is_kept_for(life, block) || is_something_else(analysis, number, sorted))
 			continue;
 		TN_FORWARD_IF_ERROR(tn__grow(&analysis->budget, &analysis->claims, &analysis->claim_capacity,
 		                             analysis->claim_count + 1, sizeof(*analysis->claims)));

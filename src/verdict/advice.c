@@ -200,7 +200,7 @@ static const struct tn_advice table[] = {
 	{ "multi_gpu", "more than one card, or a part of the model on the CPU", "nothing else is left", NULL },
 	{ "no_grad", "with torch.no_grad(): around the evaluation",
 	  "its training does not look like evaluation: it is not in eval()", is_no_training },
-	{ "no_grad_around", "with torch.no_grad(): around that call, or detach() of its input", "always", NULL },
+	{ "no_grad_around", "with torch.no_grad(): around that call", "always", NULL },
 	{ "expandable", "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True in the environment",
 	  "the environment does not say so already", has_plain_segments },
 	{ "fewer_workers", "fewer data loader workers", "it has a data loader", has_a_loader },

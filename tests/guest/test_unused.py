@@ -22,16 +22,18 @@ def found():
 """
 
 CASES = {
-    "looked_at": ("for _ in range(2):\n  net(x).sum().backward()\n  y = net(x).detach()\nprint(found())", [14]),
-    "used_at_last": ("y = net(x)\nother(y.detach()).sum().backward()\ny.sum().backward()\ndel y\nprint(found())", []),
-    "used_by_grad": ("y = net(x.requires_grad_())\ntorch.autograd.grad(y.sum(), x)\ndel y\nprint(found())", []),
+    "looked_at": ("for _ in range(2):\n  net(x).sum().backward()\n  y = net(x).detach()\nother(x)\nprint(found())", [14]),
+    "used_at_last": ("y = net(x)\nother(y.detach()).sum().backward()\ny.sum().backward()\ndel y\nother(x)\nprint(found())", []),
+    "used_by_grad": ("y = net(x.requires_grad_())\ntorch.autograd.grad(y.sum(), x)\ndel y\nother(x)\nprint(found())", []),
     "one_output_of_two": ("class Two(nn.Module):\n  def forward(self, x): return {'a': net(x), 'b': [other(x)]}\ntwo = Two()\nout = two(x)\n"
-                          "out['b'][0].sum().backward()\ndel out\nprint(found())", []),
-    "without_gradients": ("with torch.no_grad(): y = net(x)\ndel y\nprint(found())", []),
-    "still_there": ("y = net(x)\nprint(found())", []),
+                          "out['b'][0].sum().backward()\ndel out\nother(x)\nprint(found())", []),
+    "without_gradients": ("with torch.no_grad(): y = net(x)\ndel y\nother(x)\nprint(found())", []),
+    "last_of_all": ("y = net(x)\ndel y\nprint(found())", []),
+    "exception": ("def fail():\n  y = net(x)\n  raise ValueError\ntry: fail()\nexcept ValueError: print(found())", []),
+    "still_there": ("y = net(x)\nother(x)\nprint(found())", []),
     # one function for both: the call around it is what makes graphs in vain
-    "shared": ("def loss(net):\n  return net(x).sum()\nfor _ in range(2):\n  loss(net).backward()\n  loss(net).item()\nprint(found())", [16]),
-    "kept_by_a_loss": ("total = 0\nfor _ in range(3): total = total + net(x).sum()\ntotal.backward()\ndel total\nprint(found())", []),
+    "shared": ("def loss(net):\n  return net(x).sum()\nfor _ in range(2):\n  loss(net).backward()\n  loss(net).item()\nother(x)\nprint(found())", [16]),
+    "kept_by_a_loss": ("total = 0\nfor _ in range(3): total = total + net(x).sum()\ntotal.backward()\ndel total\nother(x)\nprint(found())", []),
 }
 
 

@@ -8,9 +8,13 @@ A call from outside gives the node that its output ends in a hook. The hook lear
 when the node goes, when the graph is freed. PyTorch's history has what was allocated during the call and given back with the graph
 (doc/format/metadata.md, `graph`), so no graph is walked.
 
-A place of the program makes graphs in vain when some were freed unused and none was ever used.
+A place of the program makes graphs in vain when some were freed unused and none was ever used. An exception frees graphs, too: what was freed
+counts once another call has come to its end, and never where it was an out-of-memory's. A graph that is there still is left over when
+the program has come round: a place that was called before it was called again. Not where graphs of one place pile up, as of losses that are
+summed for one pass.
 """
 
+import itertools
 import threading
 
 from . import frames, guard, metadata
@@ -19,26 +23,32 @@ from .state import settings, state
 _MOST_OUTPUTS = 32  # of a call
 _MOST_FRAMES = 8  # of the program, around a call
 _MOST_GRAPHS = 20000  # of one window
+_MOST_LEFT = 16  # graphs that are looked at as the program comes round
 _DEPTH = 4  # of containers, to look for outputs in
 _ident = threading.get_ident
 
-_began = {}  # thread -> when its call began
+_began = {}  # thread -> when its call began, its number, the frames around it
 _waiting = {}  # id -> _Graph: there, and not used
 _uses = {}  # (code, line) -> [graphs used, graphs freed without]
+_last = {}  # (code, line) -> the number of its last call
+_calls = itertools.count()
+_unconfirmed = []  # graphs that were freed unused since the last call
 _in_vain = {}  # frames around a call -> was the module in training mode: its graph was freed unused
 
 
 class _Graph:
     """What one call made."""
 
-    __slots__ = ("began", "ended", "frames", "training", "used", "hooks")
+    __slots__ = ("began", "ended", "number", "frames", "training", "used", "left_over", "hooks")
 
-    def __init__(self, began, ended, places, training):
+    def __init__(self, began, number, around, ended, training):
         self.began = began  # nanoseconds
         self.ended = ended
-        self.frames = places  # ((code, line), ...), innermost first
+        self.frames = around  # ((code, line), ...), innermost first
         self.training = training
+        self.number = number  # of the call
         self.used = False
+        self.left_over = False
         self.hooks = 0  # that are still there
 
 
@@ -65,21 +75,37 @@ class _Waits:
 def call_began(module, args, kwargs, frame):
     """A call from outside begins."""
     if state.torch.is_grad_enabled():
-        _began[_ident()] = metadata.now()
+        number, around = next(_calls), _frames_around(frame)
+        _came_round(around[:1], number)
+        _began[_ident()] = metadata.now(), number, around
 
 
 @guard.guarded
 def call_made(module, result, frame):
     """It has returned this."""
     began = _began.pop(_ident(), None)
+    while _unconfirmed:
+        _confirm(_unconfirmed.pop())
     nodes = set()
     if began is not None:
         _collect(result, nodes, _DEPTH)
     if nodes:
-        graph = _Graph(began, metadata.now(), _frames_around(frame), module.training)
+        graph = _Graph(*began, metadata.now(), module.training)
         _waiting[id(graph)] = graph
         for node in nodes:
             node.register_prehook(_Waits(graph))
+
+
+def _came_round(place, number):
+    """Graphs of calls between this one and the last at its place are left over."""
+    before = _last.get(place)
+    _last[place] = number
+    if before is None:
+        return
+    for graph in tuple(itertools.islice(reversed(_waiting.values()), _MOST_LEFT)):
+        if graph.number < before:
+            break
+        graph.left_over = True
 
 
 def _collect(value, nodes, depth):
@@ -120,6 +146,11 @@ def _freed(graph):
     _waiting.pop(id(graph), None)
     if settings.history and len(metadata.graphs) < _MOST_GRAPHS:
         metadata.graphs.append((graph.began, graph.ended, metadata.now(), graph))
+    if state.open_oom is None:
+        _unconfirmed.append(graph)
+
+
+def _confirm(graph):
     for place in graph.frames:
         _uses.setdefault(place, [0, 0])[1] += 1
     _in_vain[graph.frames] = graph.training
@@ -135,21 +166,32 @@ def rows():
     it makes graphs in vain."""
     found = []
     known = metadata.graphs + [(graph.began, graph.ended, 0, graph) for graph in tuple(_waiting.values())]
+    piles_up = _piles_up()
     for began, ended, freed, graph in sorted(known, key=lambda row: row[0]):
-        place = next(filter(_is_in_vain, graph.frames[:1]), None)
-        found.append((began, ended, freed) + (_described(place) if place is not None else ("", 0, "")))
+        left_over = freed == 0 and graph.left_over and not piles_up
+        in_vain = graph.frames and (left_over or _is_in_vain(graph.frames[0]))
+        found.append((began, ended, freed) + (_described(graph.frames) if in_vain else ("", 0, "")))
     return found
 
 
-def _described(place):
-    code, line = place
+def _piles_up():
+    there = [graph.frames[:1] for graph in tuple(_waiting.values())]
+    return len(set(there)) < len(there)
+
+
+def _described(around):
+    code, line = around[0]
     file, line = frames.site_of(code, line)
     return file, line, code.co_name
 
 
 def places():
-    """[(file, line, training)]: the innermost statements that make graphs in vain, of each call that did."""
+    """[(file, line, training)]: the innermost statements that make graphs in vain, of each call that did, or has one left over."""
     found = {}
+    left_over = [] if _piles_up() else [graph for graph in tuple(_waiting.values()) if graph.left_over]
+    for graph in left_over:
+        if graph.frames and not any(_uses.get(graph.frames[0], ())):
+            found[frames.site_of(*graph.frames[0])] = graph.training
     for around, training in tuple(_in_vain.items()):
         place = next(filter(_is_in_vain, around), None)
         if place is not None:
