@@ -10,9 +10,10 @@
 
 #define FIELDS 8
 _Static_assert(sizeof(struct tn_assumptions) == FIELDS * sizeof(double), "all of them are bounded one by one");
-#define MOST_STEPS 64 /* that are compared */
-#define UNLIKE 0.07   /* kernels of other shapes reach other shares of the same unit */
-#define ALIKE 0.005   /* no difference at all: the same kernels */
+#define MOST_STEPS 64      /* that are compared */
+#define ENOUGH_FOR_PAIRS 4 /* steps, with the first: beyond, an odd one among pairs is still outvoted */
+#define UNLIKE 0.07        /* kernels of other shapes reach other shares of the same unit */
+#define ALIKE 0.005        /* no difference at all: the same kernels */
 
 struct tn_assumptions
 tn__assumptions(enum tn_bound bound)
@@ -91,16 +92,28 @@ median(double *values, size_t count)
 	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* The median ratio of the common steps under one set of assumptions; 0: unknown. */
+static double
+seconds_of(const struct tn_work *steps, size_t count, const struct tn_gpu_figures *gpu,
+           const struct tn_assumptions *assumptions)
+{
+	double sum = 0;
+	for (size_t i = 0; i < count; i++)
+		sum += tn__step_seconds(&steps[i], gpu, assumptions).total;
+	return sum;
+}
+
+/* The median ratio of the common steps under one set of assumptions; 0: unknown. Where there are enough of them, of two in a row: two
+ * optimizers that take turns have steps of two kinds, and a change may move work from one to the other. */
 static double
 ratio_under(const struct tn_steps *unchanged, const struct tn_steps *changed, const struct tn_gpu_figures *gpu,
             const struct tn_assumptions *assumptions)
 {
 	double ratios[MOST_STEPS];
 	size_t common = unchanged->count < changed->count ? unchanged->count : changed->count, count = 0;
-	for (size_t i = 1; i < common && count < MOST_STEPS; i++) {
-		double before = tn__step_seconds(&unchanged->items[i], gpu, assumptions).total;
-		double after = tn__step_seconds(&changed->items[i], gpu, assumptions).total;
+	size_t together = common > ENOUGH_FOR_PAIRS ? 2 : 1;
+	for (size_t i = 1; i + together <= common && count < MOST_STEPS; i++) {
+		double before = seconds_of(&unchanged->items[i], together, gpu, assumptions);
+		double after = seconds_of(&changed->items[i], together, gpu, assumptions);
 		if (before > 0 && after > 0)
 			ratios[count++] = after / before;
 	}

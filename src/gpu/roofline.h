@@ -130,7 +130,7 @@ struct tn_time_ratio {
 	                          * beyond where the runs differ */
 };
 
-/* Compares the steps that both runs have done, the first left out (it builds): the median over their ratios. `share`
+/* Compares the steps that both runs have done, the first left out (it builds): the median over their ratios, of two in a row where there are five and more. `share`
  * is how much of the samples of an unchanged step a changed one sees. Unknown with less than two steps in common, or without
  * rates of the card. */
 struct tn_time_ratio tn__time_ratio(const struct tn_steps *unchanged, const struct tn_steps *changed, double share,

@@ -13,6 +13,9 @@ static double
 share_of_samples(const struct tn_fix_search *search, const struct tn_fix_change *change, const struct tn_trial *trial)
 {
 	double share = 1, seen = tn__fix_share_of_samples(search, trial);
+	for (size_t i = 0; i < change->part_count; i++)
+		if (tn__change_facts(change->parts[i])->choice == TN_CHOICE_PIECES)
+			return 1; /* two optimizers that take turns are held back unevenly: what one update is made of says nothing then */
 	if (seen > 0)
 		return seen;
 	for (size_t i = 0; i < change->part_count; i++)

@@ -186,6 +186,20 @@ test_steps_are_compared_pair_by_pair_without_the_first(void **state)
 	assert_false(tn__time_ratio(&a, &b, 0, &card).known);
 }
 
+/* Two optimizers take turns, and a change moves work between their steps. */
+static void
+test_steps_of_two_kinds_are_compared_together(void **state)
+{
+	struct tn_work before[9], after[9];
+	for (int i = 0; i < 9; i++) {
+		before[i] = after[i] = (struct tn_work){ 0 };
+		add(&before[i], TN_EFFORT_KERNEL, TN_MATH_HALF, 1e12, 1);
+		add(&after[i], TN_EFFORT_KERNEL, TN_MATH_HALF, i % 2 ? 0.25e12 : 2.25e12, 1);
+	}
+	const struct tn_steps a = { before, 9 }, b = { after, 9 };
+	assert_true(fabs(tn__time_ratio(&a, &b, 1, &card).ratio - 1.25) < 0.01);
+}
+
 static void
 test_every_card_of_the_catalogue_has_a_time(void **state)
 {
@@ -210,6 +224,7 @@ main(void)
 		cmocka_unit_test(test_forward_again_is_a_third_more),
 		cmocka_unit_test(test_half_precision_is_faster_on_tensor_cores_within_a_wide_range),
 		cmocka_unit_test(test_steps_are_compared_pair_by_pair_without_the_first),
+		cmocka_unit_test(test_steps_of_two_kinds_are_compared_together),
 		cmocka_unit_test(test_every_card_of_the_catalogue_has_a_time),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
