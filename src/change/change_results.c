@@ -142,9 +142,21 @@ read_products(const json_t *array, struct tn_pace *pace)
 }
 
 static void
+read_followed(const json_t *updates, struct tn_followed *followed)
+{
+	for (size_t i = 0; i < json_array_size(updates) && i < TN_RATES; i++) {
+		const json_t *update = json_array_get(updates, i);
+		followed->own[i] = json_integer_value(json_array_get(update, 0));
+		followed->since[i] = json_integer_value(json_array_get(update, 1));
+		followed->count++;
+	}
+}
+
+static void
 read_pace(const json_t *object, struct tn_pace *pace)
 {
-	const json_t *rates = json_object_get(object, "learning_rates"), *share = json_object_get(object, "loss_share");
+	const json_t *rates = json_object_get(object, "learning_rates"), *passes = json_object_get(object, "passes");
+	const json_t *share = json_object_get(object, "loss_share");
 	int64_t updates = tn__json_read_figure(object, "updates");
 	if (updates <= 0)
 		return;
@@ -155,6 +167,8 @@ read_pace(const json_t *object, struct tn_pace *pace)
 		                      .loss_share = json_is_number(share) ? json_number_value(share) : NAN };
 	for (size_t i = 0; i < json_array_size(rates) && i < TN_RATES; i++)
 		pace->rates[pace->rate_count++] = json_number_value(json_array_get(rates, i));
+	for (size_t i = 0; i < json_array_size(passes) && i < TN_FOLLOWED; i++)
+		read_followed(json_array_get(passes, i), &pace->followed[pace->followed_count++]);
 	read_products(json_object_get(object, "products"), pace);
 }
 

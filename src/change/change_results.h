@@ -26,6 +26,7 @@ struct tn_number_list {
 };
 
 #define TN_RATES 16
+#define TN_FOLLOWED 4
 #define TN_PRODUCTS 16
 
 /* How large a product of two computed things is, near the loss. */
@@ -34,12 +35,21 @@ struct tn_product {
 };
 
 /* What the updates of a process were made of. */
+/* What the first updates of one parameter were made of, in backward passes. */
+struct tn_followed {
+	int64_t own[TN_RATES];   /* that added to its gradient */
+	int64_t since[TN_RATES]; /* since the update before */
+	size_t count;
+};
+
 struct tn_pace {
 	int64_t updates;         /* that were seen; 0: none, and the rest says nothing */
 	int64_t samples, tokens; /* of an update, at the model; 0 or TN_NO_FIGURE: unknown, or not the same in all */
 	int64_t backward;        /* passes of an update */
 	double loss_share;       /* how often its losses count: 1 for a quarter of each of four; NAN: unknown */
-	double rates[TN_RATES];  /* learning rates of the first updates */
+	struct tn_followed followed[TN_FOLLOWED]; /* parameters of different optimizers */
+	size_t followed_count;
+	double rates[TN_RATES]; /* learning rates of the first updates */
 	size_t rate_count;
 	struct tn_product products[TN_PRODUCTS]; /* of the first loss, the nearest to it first */
 	size_t product_count;

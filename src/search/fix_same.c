@@ -27,6 +27,35 @@ other_rate(const struct tn_pace *before, const struct tn_pace *after)
 	return -1;
 }
 
+/* A number of backward passes that is another one than when unchanged, where a batch may be cut into pieces. */
+struct other_passes {
+	int64_t was, is; /* 0: there is none */
+	bool since;      /* since the update before; else what a gradient is made of */
+};
+
+static bool
+is_other(int64_t was, int64_t is, const struct tn_pace *before, const struct tn_pace *after)
+{
+	int64_t pieces_before = before->backward > 0 ? before->backward : 1;
+	int64_t pieces_after = after->backward > 0 ? after->backward : 1;
+	return was > 0 && is > 0 && was * pieces_after != is * pieces_before;
+}
+
+static struct other_passes
+other_passes(const struct tn_pace *before, const struct tn_pace *after)
+{
+	for (size_t each = 0; each < before->followed_count && each < after->followed_count; each++) {
+		const struct tn_followed *was = &before->followed[each], *is = &after->followed[each];
+		for (size_t i = 0; i < was->count && i < is->count; i++) {
+			if (is_other(was->own[i], is->own[i], before, after))
+				return (struct other_passes){ was->own[i], is->own[i], false };
+			if (i > 0 && is_other(was->since[i], is->since[i], before, after))
+				return (struct other_passes){ was->since[i], is->since[i], true };
+		}
+	}
+	return (struct other_passes){ 0 };
+}
+
 /* True where a side shrank, and by how much. */
 static bool
 shrank(int64_t before, int64_t after, double *by)
@@ -65,6 +94,7 @@ difference(const struct tn_pace *before, const struct tn_pace *after)
 {
 	char *words = NULL;
 	int64_t rate = other_rate(before, after);
+	struct other_passes passes = other_passes(before, after);
 	const struct tn_product *product = coupled_product(before, after);
 	int length = 0;
 	if (after->updates <= 0)
@@ -79,6 +109,12 @@ difference(const struct tn_pace *before, const struct tn_pace *after)
 	         !are_near(before->loss_share, after->loss_share))
 		length = asprintf(&words, "the losses of an update are weighted %.3g times, %.3g times when unchanged",
 		                  after->loss_share, before->loss_share);
+	else if (passes.is > 0)
+		length = asprintf(&words,
+		                  passes.since
+		                      ? "there are %lld backward passes from update to update, %lld when unchanged"
+		                      : "an update's gradients are made of %lld backward passes, of %lld when unchanged",
+		                  (long long)passes.is, (long long)passes.was);
 	else if (product != NULL)
 		length = asprintf(&words, "the loss compares the samples of a batch with each other (a product of %lld x %lld)",
 		                  (long long)product->rows, (long long)product->columns);

@@ -154,7 +154,8 @@ def test_a_change_that_acts_on_nothing_saves_nothing(fix):
 
 OWN = {**row("option_accumulate", "same_up_to_rounding", ["--batch-size 32 --accumulate 2", "--batch-size 16 --accumulate 4"]),
        "pieces": [2, 4]}  # fmt: skip
-UPDATES = {"updates": 8, "samples": 64, "tokens": None, "backward": 1, "loss_share": 1.0, "learning_rates": [0.1, 0.05]}
+UPDATES = {"updates": 8, "samples": 64, "tokens": None, "backward": 1, "loss_share": 1.0, "learning_rates": [0.1, 0.05],
+           "passes": [[[1, 1], [1, 1]], [[1, 1], [1, 1], [1, 1]]]}  # fmt: skip
 
 
 def test_the_programs_own_options_come_first_as_a_line_to_copy(fix):
@@ -212,6 +213,8 @@ def test_an_option_is_not_offered_where_it_would_not_arrive(fix):
 
 @pytest.mark.parametrize("other, why", [
     ({"samples": 32}, "an update uses 32 samples, 64 when unchanged"),
+    ({"passes": [[[1, 1]], [[2, 1], [2, 1]]]}, "an update's gradients are made of 2 backward passes, of 1 when unchanged"),
+    ({"passes": [[[1, 1], [1, 2]], []]}, "there are 2 backward passes from update to update, 1 when unchanged"),
     ({"loss_share": 2.0}, "the losses of an update are weighted 2 times, 1 times when unchanged"),
     ({"learning_rates": [0.1, 0.1]}, "the learning rate of update 2 is 0.1, 0.05 when unchanged"),
     ({"products": [[8, 64, 8]]}, "the loss compares the samples of a batch with each other (a product of 64 x 64)"),

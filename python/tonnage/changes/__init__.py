@@ -12,7 +12,7 @@
     options   what a program declares for its command line (parsers: through other libraries; option: one of them); config_files:
               what files hold that it names; environment: variables that it reads; library_calls: what its text hands to a
               library's trainer; meaning: what each is for; switches: changes made of them
-    pace      what each update was made of, to hold changes to what they promise
+    pace      what each update was made of, to hold changes to what they promise (passes: its gradients)
     survey    facts of the program that say which changes can be tried
 
 and one file for each change. One with `edit(change, source)` edits the program's text before it runs, so that its

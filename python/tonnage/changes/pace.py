@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What each update of a program was made of: samples and tokens at the model, backward passes, how much of its loss each of
-them took, the learning rates, and which products of computed things the first loss is made of (coupled.py).
+them took, how many of them its gradients are made of (passes.py), the learning rates, and which products of computed things the first loss is made of (coupled.py).
 
 Looked at in the unchanged program and in every trial, so that a change that promises the same results is held to it:
 an option or an accumulation that does something else than its name says is seen here.
@@ -11,7 +11,7 @@ import math
 
 from _tonnage_guest import events
 
-from . import accumulate, coupled, hooks, results
+from . import accumulate, coupled, hooks, passes, results
 
 _UPDATES = 64  # looked at
 _RATES = 16
@@ -28,6 +28,7 @@ _seen = 0
 def install(change):
     """Looks on; `change` guards."""
     events.call_began.subscribe(change.guarded(_called))
+    hooks.on_optimizer(change.guarded(passes.made))
     hooks.on_backward(change.guarded(_backward))
     hooks.after_step(change.guarded(_updated))
 
@@ -42,6 +43,7 @@ def document():
         "samples": _most_often(columns[0]),
         "tokens": _always(columns[1]),
         "backward": _most_often(columns[2]),
+        "passes": passes.seen(),
         "loss_share": _always(columns[3]),
         "learning_rates": list(_rates),
         "products": list(_products),
@@ -83,6 +85,7 @@ def _batch(torch, value, depth=0):
 def _backward(tensors, frame):
     import torch
 
+    passes.begins()
     if not _seen and not _passes and not _products:
         _look_for_products(tensors)
     if _seen < _UPDATES:
@@ -117,6 +120,7 @@ def _share(node):
 
 def _updated(optimizer, frame):
     global _seen
+    passes.updated(optimizer)
     if not _passes or _seen >= _UPDATES:
         return  # a second optimizer, or an update of something else
     _seen += 1

@@ -66,12 +66,18 @@ def _move(change, source, call, zero, update, name):
         return  # zeroing more often than updating is another mistake, and another training
     update = _behind_scaler(source, block, position)
     edits.insert_after(update, "%s.zero_grad()" % name)
-    if same_block:
+    if same_block and not _goes_backward(block[position + 1:] + block[:block.index(zero)]):
         edits.remove(zero)
     _rewritten.add((source.path, block[position].lineno))
     change.note(_place(source, zero), "%s.zero_grad() moved behind line %d" % (name, update.lineno))
     change.effect()
     arguments.say(change, _HOW)
+
+
+def _goes_backward(statements):
+    """Another model's pass comes between the update and the next zeroing: it may add to these gradients, too (a generator's to its
+    discriminator's), so that both zeroings are needed."""
+    return any(code.has_call(statement, "backward", "manual_backward") for statement in statements)
 
 
 def _to_none(change, source, call):
