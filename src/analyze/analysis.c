@@ -5,6 +5,7 @@
 #include "analyze/analysis.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 
@@ -86,4 +87,13 @@ tn__analysis_close(struct tn_analysis *analysis)
 	free(analysis->run_stacks);
 	free(analysis->guesses);
 	free(analysis);
+}
+
+bool
+tn__was_made_in(const struct tn_analysis *analysis, const struct tn_interval *block, const char *phase)
+{
+	const struct tn_metadata_phase *of = block->begun ? tn__phase_at(&analysis->metadata,
+	                                                                 analysis->events.times[block->from - 1])
+	                                                  : NULL;
+	return of && strcmp(of->name, phase) == 0;
 }

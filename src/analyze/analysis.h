@@ -98,6 +98,9 @@ tn__is_alive(const struct tn_interval *interval, uint32_t state)
 	return interval->from <= state && state < interval->until;
 }
 
+/* True for a block that the trace saw being made, in a phase of that name. */
+bool tn__was_made_in(const struct tn_analysis *analysis, const struct tn_interval *block, const char *phase);
+
 /* The state at a time of a mark: all events that came before it. */
 uint32_t tn__state_at(const struct tn_analysis *analysis, int64_t nanoseconds);
 
@@ -137,6 +140,9 @@ int tn__compare_claims(const void *left,
 
 /* Adds claims on what is kept for graphs that no backward pass has used where nothing else is known of it. TN_NO_MEMORY. */
 tn_status tn__claim_graphs(struct tn_analysis *analysis);
+/* The graph that no backward pass has used of the call that a block was made in; NULL. */
+const struct tn_metadata_graph *tn__unused_graph_of(const struct tn_analysis *analysis,
+                                                    const struct tn_interval *block);
 extern const char *const tn__label_of_unused_graph; /* where the program makes such graphs in vain */
 
 /* ---- backward.c ---- */

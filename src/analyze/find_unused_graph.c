@@ -2,33 +2,9 @@
  *
  * Graphs that training makes in vain: the output of a call is only looked at, and what autograd keeps for it stays as long as the output.
  */
-#include <string.h>
-
 #include "analyze/findings.h"
 
 #define LEAST ((uint64_t)64 << 20)
-
-/* What find_evaluation.c tells of. */
-static bool
-was_made_in_evaluation(const struct tn_analysis *analysis, const struct tn_interval *block)
-{
-	const struct tn_metadata_phase *phase = tn__phase_at(&analysis->metadata, analysis->events.times[block->from - 1]);
-	return phase && strcmp(phase->name, "evaluation") == 0;
-}
-
-/* The call that a block was made in. */
-static struct tn_line
-line_of_call(const struct tn_analysis *analysis, const struct tn_interval *block)
-{
-	const struct tn_metadata *metadata = &analysis->metadata;
-	for (size_t index = metadata->graphs_count; index-- > 0;) {
-		const struct tn_metadata_graph *graph = &metadata->graphs[index];
-		if (*graph->file && tn__state_at(analysis, graph->time) < block->from &&
-		    block->from <= tn__state_at(analysis, graph->ended))
-			return (struct tn_line){ .file = graph->file, .function = graph->function, .line = graph->line };
-	}
-	return (struct tn_line){ 0 };
-}
 
 tn_status
 tn__find_unused_graph(const struct tn_look_around *around, struct tn_trace_findings *list)
@@ -41,7 +17,8 @@ tn__find_unused_graph(const struct tn_look_around *around, struct tn_trace_findi
 		const struct tn_part *part = &around->parts->items[index];
 		const struct tn_interval *block = &analysis->blocks.intervals[part->interval];
 		if (part->category != TN_CATEGORY_activations || part->label != tn__label_of_unused_graph ||
-		    !tn__is_alive(block, around->state) || was_made_in_evaluation(analysis, block))
+		    !tn__is_alive(block, around->state) ||
+		    tn__was_made_in(analysis, block, "evaluation")) /* find_evaluation.c tells of it */
 			continue;
 		bytes += part->bytes;
 		largest = largest && largest->bytes >= part->bytes ? largest : part;
@@ -54,7 +31,10 @@ tn__find_unused_graph(const struct tn_look_around *around, struct tn_trace_findi
 	if (found) {
 		found->avoidable = true;
 		found->activations = true;
-		found->at = line_of_call(analysis, &analysis->blocks.intervals[largest->interval]);
+		const struct tn_metadata_graph *graph = tn__unused_graph_of(analysis,
+		                                                            &analysis->blocks.intervals[largest->interval]);
+		if (graph && *graph->file)
+			found->at = (struct tn_line){ .file = graph->file, .function = graph->function, .line = graph->line };
 	}
 	return TN_OK;
 }

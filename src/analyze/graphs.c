@@ -129,3 +129,15 @@ tn__claim_graphs(struct tn_analysis *analysis)
 		qsort(analysis->claims, analysis->claim_count, sizeof(*analysis->claims), tn__compare_claims);
 	return status;
 }
+
+const struct tn_metadata_graph *
+tn__unused_graph_of(const struct tn_analysis *analysis, const struct tn_interval *block)
+{
+	const struct tn_metadata *metadata = &analysis->metadata;
+	for (size_t index = metadata->graphs_count; index-- > 0 && block->begun;) {
+		const struct tn_metadata_graph *graph = &metadata->graphs[index];
+		if (tn__state_at(analysis, graph->time) < block->from && block->from <= tn__state_at(analysis, graph->ended))
+			return graph;
+	}
+	return NULL;
+}

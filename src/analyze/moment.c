@@ -43,6 +43,8 @@ add_block(const struct tn_analysis *analysis, uint32_t number, struct tn_scratch
 	struct tn_origin origin = tn__origin_of_interval(analysis, block);
 	TN_FORWARD_IF_ERROR(tn__split_interval(analysis, number, scratch, &parts));
 	moment->requested += block->requested;
+	if (block->begun && !tn__was_made_in(analysis, block, "evaluation"))
+		moment->of_training += parts.bytes[TN_CATEGORY_activations];
 	moment->named_bytes += origin.at.file ? block->requested : 0;
 	for (size_t category = 0; category < TN_CATEGORIES; category++) {
 		if (parts.bytes[category] == 0)

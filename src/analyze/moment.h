@@ -55,9 +55,10 @@ struct tn_moment {
 	uint64_t reserved, allocated, requested; /* of PyTorch's allocator on that device; requested of live tensors */
 	uint64_t largest_free_block;
 	uint64_t by_category[TN_CATEGORIES]; /* parameters to cached; adds up to `reserved`. The others are 0 */
-	bool inferred;                       /* without metadata: categories are guessed from stacks and lifetimes */
-	uint64_t named_bytes;                /* of `requested`: those with a line */
-	struct tn_line at;                   /* of the allocation that made the moment; of an OOM, the work that asked */
+	uint64_t of_training; /* of the activations: those that the trace saw being made outside of evaluations */
+	bool inferred;        /* without metadata: categories are guessed from stacks and lifetimes */
+	uint64_t named_bytes; /* of `requested`: those with a line */
+	struct tn_line at;    /* of the allocation that made the moment; of an OOM, the work that asked */
 	struct tn_line at_user;
 	int64_t step;      /* -1: unknown */
 	const char *phase; /* NULL: unknown; belongs to the moment */

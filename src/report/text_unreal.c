@@ -192,34 +192,52 @@ say_data_sets(const struct tn_printer *printer, const struct tn_stand_in_list *l
 		        assumed & TN_ASSUMED_LENGTHS ? "how long each text and list is" : "");
 }
 
-/* One closing line, or nothing. */
+/* Files of weights, added up. */
+struct weights {
+	size_t files, whole;
+	int64_t bytes;
+	const char *first; /* its name */
+};
+
+static struct weights
+add_weights(const struct tn_stand_in_list *list, bool downloads)
+{
+	struct weights sum = { 0 };
+	for (size_t i = 0; i < list->count; i++) {
+		const struct tn_stand_in *item = &list->items[i];
+		if (tn__stand_in_is_data(item) || (item->kind == TN_STAND_IN_WEIGHTS_NOT_DOWNLOADED) != downloads)
+			continue;
+		const char *name = strrchr(item->path, '/');
+		sum.files++;
+		sum.first = sum.first != NULL ? sum.first : name != NULL ? name + 1 : item->path;
+		sum.bytes += item->bytes > 0 ? item->bytes : 0;
+		sum.whole += item->kind == TN_STAND_IN_WEIGHTS_NOT_READ;
+	}
+	return sum;
+}
+
+static void
+say_weights(const struct tn_printer *printer, const struct weights *sum, const char *what)
+{
+	char room[32];
+	if (sum->files > 0)
+		tn__say(printer, TN_TINT_NONE, 2, "%zu file%s of weights (%s, %s%s) %s", sum->files, sum->files == 1 ? "" : "s",
+		        tn__human_bytes(sum->bytes, room), sum->first, sum->files == 1 ? "" : " ...", what);
+}
+
+/* A closing line for each kind that there is. */
 static void
 say_stand_ins(const struct tn_printer *printer, const struct tn_stand_in_list *list)
 {
-	int64_t bytes = 0;
-	size_t files = 0, whole = 0;
-	const char *first = NULL;
-	char room[32];
-	for (size_t i = 0; i < list->count; i++) {
-		const struct tn_stand_in *item = &list->items[i];
-		if (tn__stand_in_is_data(item))
-			continue;
-		files++;
-		first = first != NULL ? first : item->path;
-		bytes += item->bytes > 0 ? item->bytes : 0;
-		whole += item->kind == TN_STAND_IN_WEIGHTS_NOT_READ;
-	}
+	struct weights files = add_weights(list, false), downloads = add_weights(list, true);
 	say_images(printer, list);
 	say_data_sets(printer, list);
-	if (files == 0)
-		return;
-	const char *name = strrchr(first, '/');
-	name = name != NULL ? name + 1 : first;
-	tn__say(printer, TN_TINT_NONE, 2, "%zu file%s of weights (%s, %s%s) %s: shapes stood in for the tensors", files,
-	        files == 1 ? "" : "s", tn__human_bytes(bytes, room), name, files == 1 ? "" : " ...",
-	        whole == files ? "not read (--weights shape)"
-	        : files == 1   ? "is a header only"
-	                       : "are headers only");
+	say_weights(printer, &files,
+	            files.whole == files.files ? "not read (--weights shape): shapes stood in for the tensors"
+	            : files.files == 1         ? "is a header only: shapes stood in for the tensors"
+	                                       : "are headers only: shapes stood in for the tensors");
+	say_weights(printer, &downloads,
+	            "could not be downloaded: the tensors that the model was built with stood in for them");
 }
 
 void

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stood in for data (--data shape), from the lines that the processes of the run have written (state/data; the guest's data_notes.py).
+ * What stood in for data (--data shape) and for weights that could not be downloaded, from the lines that the processes of the run have written (state/data; the guest's data_notes.py).
  * Every process notes a file once, so that one may stand there several times. Images are added up by the tree that they lie in.
  */
 #include <stdio.h>
@@ -51,14 +51,16 @@ take_line(char *line, struct notes *notes)
 	for (int i = 0; i < 5; i++)
 		if ((words[i] = strsep(&rest, i < 4 ? "\t" : "\n")) == NULL)
 			return true;
-	bool images = strcmp(words[0], "images") == 0;
-	if (rest == NULL || (!images && strcmp(words[0], "data_set") != 0))
+	bool images = strcmp(words[0], "images") == 0, weights = strcmp(words[0], "weights") == 0;
+	if (rest == NULL || (!images && !weights && strcmp(words[0], "data_set") != 0))
 		return true;
 	tn__make_plain(words[4], '?'); /* the program chose it */
 	if (!tn__array_add(&notes->items, notes->count, sizeof(*notes->items)))
 		return false;
 	struct note *note = &notes->items[notes->count];
-	*note = (struct note){ .kind = images ? TN_STAND_IN_IMAGES : TN_STAND_IN_DATA_SET,
+	*note = (struct note){ .kind = images    ? TN_STAND_IN_IMAGES
+		                           : weights ? TN_STAND_IN_WEIGHTS_NOT_DOWNLOADED
+		                                     : TN_STAND_IN_DATA_SET,
 		                   .assumed = assumed_of(words[3]),
 		                   .bytes = strtoll(words[1], NULL, 10),
 		                   .count = strtoll(words[2], NULL, 10),
@@ -169,11 +171,12 @@ tn__data_stand_ins_collect(const struct tn_folder *folder, struct tn_stand_in_li
 	for (size_t i = 0; i < folders.count; i++) {
 		struct note *note = &folders.items[i];
 		note->path[note->length] = '\0';
+		bool weights = note->kind == TN_STAND_IN_WEIGHTS_NOT_DOWNLOADED;
 		struct tn_stand_in item = { .path = note->path,
 			                        .kind = note->kind,
 			                        .assumed = note->assumed,
-			                        .count = note->count,
-			                        .tensors = TN_NO_FIGURE,
+			                        .count = weights ? TN_NO_FIGURE : note->count,
+			                        .tensors = weights ? note->count : TN_NO_FIGURE,
 			                        .bytes = note->bytes };
 		if (tn__stand_ins_add(list, &item) != TN_OK)
 			break;

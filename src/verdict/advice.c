@@ -17,7 +17,10 @@ facts(const struct tn_report *report)
 static bool
 evaluates(const struct tn_report *report)
 {
-	return report->oom.phase != NULL && strcmp(report->oom.phase, "evaluation") == 0;
+	int64_t of_training = report->at_oom
+	                          .activations_of_training; /* a network in eval() is called in the middle of a step */
+	return report->oom.phase != NULL && strcmp(report->oom.phase, "evaluation") == 0 &&
+	       (of_training <= 0 || 2 * of_training < report->at_oom.by_category[TN_CATEGORY_activations]);
 }
 
 static bool

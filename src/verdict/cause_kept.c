@@ -152,18 +152,24 @@ why_left_in_eval(const struct tn_cause_facts *facts, FILE *out)
 const struct tn_cause tn__cause_left_in_eval = { TN_FINDING_model_or_batch_too_big, TN_FINDING_trained_in_eval,
 	                                             left_in_eval, why_left_in_eval, NULL };
 
+/* A network in eval() may be called in the middle of a training step: what that has kept is no evaluation's. */
+static int64_t
+of_evaluation(const struct tn_cause_facts *facts)
+{
+	return of(facts, TN_CATEGORY_activations) - facts->moment->activations_of_training;
+}
+
 static bool
 graph_in_evaluation(const struct tn_cause_facts *facts)
 {
 	return tn__cause_is_of_activations(facts) && phase_is(facts, "evaluation") &&
-	       of(facts, TN_CATEGORY_activations) > facts->room / 8;
+	       of_evaluation(facts) > facts->room / 8;
 }
 
 static void
 why_graph_in_evaluation(const struct tn_cause_facts *facts, FILE *out)
 {
-	print_bytes(out, "evaluation keeps ", of(facts, TN_CATEGORY_activations),
-	            " of activations for a backward pass that never runs");
+	print_bytes(out, "evaluation keeps ", of_evaluation(facts), " of activations for a backward pass that never runs");
 }
 
 const struct tn_cause tn__cause_graph_in_evaluation = { TN_FINDING_model_or_batch_too_big,

@@ -108,6 +108,7 @@ tn__report_join(struct tn_report_moment *moment, const struct tn_moment *pytorch
 	moment->by_category[TN_CATEGORY_other] = rest == TN_NO_FIGURE
 	                                             ? TN_NO_FIGURE
 	                                             : (int64_t)pytorch->by_category[TN_CATEGORY_other] + rest;
+	moment->activations_of_training = (int64_t)pytorch->of_training;
 	moment->detailed = true;
 	moment->inferred = pytorch->inferred;
 	moment->largest_free_block_bytes = (int64_t)pytorch->largest_free_block;

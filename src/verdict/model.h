@@ -99,10 +99,11 @@ struct tn_report_files {
 };
 
 enum tn_stand_in_kind {
-	TN_STAND_IN_WEIGHTS,          /* a file whose tensors are not there */
-	TN_STAND_IN_WEIGHTS_NOT_READ, /* they are, and were not to be read (--weights shape) */
-	TN_STAND_IN_IMAGES,           /* --data shape: a tree of images that were not decoded */
-	TN_STAND_IN_DATA_SET,         /* --data shape: a file of a data set whose values were made up */
+	TN_STAND_IN_WEIGHTS,                /* a file whose tensors are not there */
+	TN_STAND_IN_WEIGHTS_NOT_READ,       /* they are, and were not to be read (--weights shape) */
+	TN_STAND_IN_WEIGHTS_NOT_DOWNLOADED, /* a URL that could not be downloaded: the model's own tensors stayed */
+	TN_STAND_IN_IMAGES,                 /* --data shape: a tree of images that were not decoded */
+	TN_STAND_IN_DATA_SET,               /* --data shape: a file of a data set whose values were made up */
 	TN_STAND_IN_KINDS
 };
 
@@ -169,6 +170,7 @@ struct tn_report_moment {
 	struct tn_report_split split;
 	int64_t device_bytes; /* held by everybody together */
 	int64_t by_category[TN_CATEGORIES];
+	int64_t activations_of_training;  /* those that were not made in an evaluation; 0 where that is unknown */
 	bool detailed;                    /* PyTorch's part is told apart; else the program's bytes are `other` */
 	bool inferred;                    /* the categories are guessed: nothing in the program's process told them */
 	int64_t largest_free_block_bytes; /* of what PyTorch keeps */

@@ -26,10 +26,13 @@ tn__stand_ins_add(struct tn_stand_in_list *list, const struct tn_stand_in *item)
 const char *
 tn__stand_in_name(enum tn_stand_in_kind kind)
 {
-	static const char *const names[TN_STAND_IN_KINDS] = { [TN_STAND_IN_WEIGHTS] = "weights",
-		                                                  [TN_STAND_IN_WEIGHTS_NOT_READ] = "weights_not_read",
-		                                                  [TN_STAND_IN_IMAGES] = "images",
-		                                                  [TN_STAND_IN_DATA_SET] = "data_set" };
+	static const char *const names[TN_STAND_IN_KINDS] = {
+		[TN_STAND_IN_WEIGHTS] = "weights",
+		[TN_STAND_IN_WEIGHTS_NOT_READ] = "weights_not_read",
+		[TN_STAND_IN_WEIGHTS_NOT_DOWNLOADED] = "weights_not_downloaded",
+		[TN_STAND_IN_IMAGES] = "images",
+		[TN_STAND_IN_DATA_SET] = "data_set"
+	};
 	return names[kind];
 }
 

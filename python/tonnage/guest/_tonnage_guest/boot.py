@@ -40,6 +40,10 @@ def start():
         from . import made_data
 
         guard.attempt(made_data.install)
+    if settings.gpu == "virtual" and os.environ.get("TONNAGE_WEIGHTS") in ("auto", "shape"):
+        from . import pretrained
+
+        guard.attempt(pretrained.install)
     watch_network()
     os.register_at_fork(after_in_child=_in_child)
     if os.environ.get("TONNAGE_FORKS"):

@@ -42,6 +42,7 @@ SENSORS = (
     ("initialization", ("init", "pages", "predicates"), "random initialisation on the CPU runs in full, so the run takes longer"),
     ("uploads", ("uploads", "trackers", "downloads", "held", "files"), "libraries that upload or write files past the C library are not held back here"),
     ("fetched", ("fetched",), "models that tonnage fetch has fetched are not found"),
+    ("pretrained", ("pretrained",), "a program ends where torch.hub cannot download weights"),
     ("made_data", ("made_data", "made_tables", "image_sizes"), "data is read and decoded as it is"),
     ("four_bits", ("four_bits",), "checkpoints quantised by bitsandbytes are not loaded from their headers"),
     ("ending", ("ending",), "what ended the program is judged by its exit status alone"),

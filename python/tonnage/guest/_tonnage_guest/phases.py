@@ -65,6 +65,12 @@ def forward_name(training=True):
     return "evaluation" if evaluating else "forward"
 
 
+def _goes_on(args, kwargs):
+    """True where a forward pass goes through a module in eval(), that compares pictures, or judges them: it is handed what the graph has
+    made so far."""
+    return state.phase == "forward" and any(tensor.grad_fn is not None for tensor in inputs.tensors((args, kwargs)))
+
+
 on_another_try = []  # functions of the frame: a pass begins while an out-of-memory is open
 
 
@@ -74,7 +80,7 @@ on_another_try = []  # functions of the frame: a pass begins while an out-of-mem
 @guard.guarded
 def call_began(module, args, kwargs, frame):
     """A module or a compiled function is called from outside."""
-    name = forward_name(module is None or module.training or facts.trained_in_eval(module))
+    name = forward_name(module is None or module.training or facts.trained_in_eval(module) or _goes_on(args, kwargs))
     if state.open_oom is not None:
         for tell in on_another_try:
             tell(frame)
