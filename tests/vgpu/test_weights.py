@@ -100,3 +100,41 @@ def test_settings_that_bitsandbytes_keeps_in_tensors_are_not_needed(tonnage, tmp
         runs.append(tonnage("prog-weights", program, "--gpu=a100-80", "--steps=all", f"--weights={weights}"))
     assert peaks(runs[0]) == peaks(runs[1])
     assert len(runs[0].report["stand_ins"]) == 1
+
+
+PRETRAINED = """
+import os, sys, torch, torchvision
+os.environ.update(TORCH_HOME=sys.argv[1], https_proxy="http://127.0.0.1:9", http_proxy="http://127.0.0.1:9")
+weights = sys.argv[2] if len(sys.argv) > 2 else None
+if weights == "by hand":
+    model = torchvision.models.resnet18()
+    found = torch.hub.load_state_dict_from_url("https://localhost/resnet18.pth", progress=False)
+    known = model.state_dict()
+    known.update({key: value for key, value in found.get("state_dict", found).items() if key in known})
+    model.load_state_dict(known)
+    print(model.load_state_dict(found["state_dict"], strict=False))
+elif weights == "unknown":
+    torch.hub.load_state_dict_from_url("https://localhost/resnet18.pth")["epoch"]
+else:
+    model = torchvision.models.resnet18(weights=weights)
+model.cuda()(torch.zeros(2, 3, 224, 224, device="cuda")).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("how", ["DEFAULT", "by hand"])
+def test_weights_that_cannot_be_downloaded_are_those_of_the_model(tonnage, tmp_path, how):
+    """torchvision's, and those of a program that looks for keys and takes what it knows: the peak is that of the model without them."""
+    plain, run = (tonnage(MAIN, ["-c", PRETRAINED, str(tmp_path), *more], "--gpu=a100-80") for more in ((), (how,)))
+    assert peaks(run) == peaks(plain)
+    rows = run.report["stand_ins"]
+    assert [(row["kind"], row["tensors"], row["count"]) for row in rows] == [("weights_not_downloaded", 122, None)]
+    assert rows[0]["path"].startswith("https://") and rows[0]["bytes"] > 40 << 20
+    assert "could not be downloaded: the tensors that the model was built with stood in" in " ".join(run.stderr.split())
+    assert plain.report["stand_ins"] == []
+
+
+@pytest.mark.parametrize("how, option, error", [("DEFAULT", "--weights=real", "URLError"), ("unknown", "--weights=auto", "KeyError")])
+def test_a_download_that_failed_is_told(tonnage, tmp_path, how, option, error):
+    run = tonnage(MAIN, ["-c", PRETRAINED, str(tmp_path), how], "--gpu=a100-80", option)
+    assert run.verdict == "failed" and error in run.report["exception"]["text"], run.explain()
+    assert "pretrained.py" not in run.stderr and "_tonnage" not in run.stderr, run.stderr

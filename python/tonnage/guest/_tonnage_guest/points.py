@@ -12,7 +12,7 @@ import collections
 import functools
 import sys
 
-from . import absent, backward, calls, compiling, facts, files, gathered, generated, guard, history, holds, host, imports, init, loaders, usage
+from . import absent, again, backward, calls, compiling, facts, files, gathered, generated, guard, history, holds, host, imports, init, loaders, usage
 from . import launching, loaded, methods, oom, optimizers, peaks, phases, ports, ranks, recomputed, references, torchapi, values, workers
 from .state import state
 
@@ -54,6 +54,8 @@ TABLE = (
           "batches are not seen, and epochs are not ended early, so the run takes longer"),
     Point(ALWAYS, "torch.utils.data.dataloader", "_BaseDataLoaderIter._next_index", ALL, loaders.watch_indices,
           "longer inputs that come later are not known, and --inputs longest changes nothing"),
+    Point(ALWAYS, "torch.utils.data._utils.fetch", "_MapDatasetFetcher.fetch", ALL, again.watch_fetches,
+          "each trial reads all of its batches"),
     Point(ALWAYS, "torch.utils.data.dataloader", "DataLoader._get_iterator", ALL, workers.watch_iterators,
           "epochs that end early start their worker processes all the same"),
     Point(ALWAYS, "torch.utils.data.dataloader", "DataLoader.__init__", ALL, host.watch_loaders,
