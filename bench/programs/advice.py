@@ -78,7 +78,7 @@ RULES = {
 }  # fmt: skip
 # What hangs on its finding alone: the finding is the evidence.
 BY_FINDING = set(
-    "multi_gpu less_pinned in_pieces work_in_pieces raise_limit let_go keep_less keep_on_cpu build_on_cpu no_foreach "
+    "multi_gpu no_grad_around less_pinned in_pieces work_in_pieces raise_limit let_go keep_less keep_on_cpu build_on_cpu no_foreach "
     "zero_grad sdpa shorter fewer_logits bucket_view empty_cache_once in_place no_empty_cache less_memory batch_by_batch "
     "zero_grad_after_step delete_optimizer prune_remove smaller_kv_cache make_once pin_few tensor_itself memory_reserved "
     "keep_the_graph lazy_linear state_to_cpu bound_input leave_except move_layers reduce_bucket_size loss_inside set_device delete_checkpoint map_location".split()

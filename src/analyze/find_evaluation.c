@@ -32,7 +32,7 @@ unused_bytes(const struct tn_look_around *around)
 		const struct tn_part *part = &around->parts->items[index];
 		const struct tn_interval *block = &analysis->blocks.intervals[part->interval];
 		if (part->category == TN_CATEGORY_activations && tn__is_alive(block, around->state) &&
-		    tn__unused_graph_of(analysis, block) && tn__was_made_in(analysis, block, "evaluation"))
+		    tn__was_made_in(analysis, block, "evaluation") && tn__unused_graph_of(analysis, block))
 			bytes += part->bytes;
 	}
 	return bytes;

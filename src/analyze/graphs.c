@@ -9,6 +9,8 @@
 #include "analyze/analysis.h"
 #include "base/error.h"
 
+enum { MOST_AT_ONCE = 8 }; /* calls from outside, each in a thread of its own */
+
 const char *const tn__label_of_unused_graph = "no backward pass used it";
 
 /* One graph, in states of the trace. */
@@ -134,8 +136,12 @@ const struct tn_metadata_graph *
 tn__unused_graph_of(const struct tn_analysis *analysis, const struct tn_interval *block)
 {
 	const struct tn_metadata *metadata = &analysis->metadata;
-	for (size_t index = metadata->graphs_count; index-- > 0 && block->begun;) {
-		const struct tn_metadata_graph *graph = &metadata->graphs[index];
+	if (!block->begun)
+		return NULL;
+	int64_t time = analysis->events.times[block->from - 1];
+	size_t began = tn__rows_until(metadata->graphs, metadata->graphs_count, sizeof(*metadata->graphs), time);
+	for (size_t back = 0; back < MOST_AT_ONCE && back < began; back++) {
+		const struct tn_metadata_graph *graph = &metadata->graphs[began - 1 - back];
 		if (tn__state_at(analysis, graph->time) < block->from && block->from <= tn__state_at(analysis, graph->ended))
 			return graph;
 	}

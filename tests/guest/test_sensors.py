@@ -29,6 +29,7 @@ PROGRAM = """
         "_update_ended": (optimizer, (), {}), "_ask_for_rest": (None, None),
         "_observed": (0, 1000, 5, None), "_uncaught_in_thread": (error,), "_test_failed": (error,), "_begins": ((net(x),), ()),
         "_ended": (), "_constructed": (optimizer,), "_count_updates": (optimizer, None), "_count_passes": ((x,), {}, None), "call_made": (net, net(x), None),
+        "_used": (sys.modules["_tonnage_guest.unused"]._Graph(0, 1, (), 2, True),),
         "_freed": (sys.modules["_tonnage_guest.unused"]._Graph(0, 1, (), 2, True),),
         "_fetched": (iterator, True, x), "_fill": (torch.ones(2),), "_zeroes": (optimizer,), "_pins": (x,),
         "_warned": (warning,), "_needs_none": (torch.utils.data.DataLoader([1]),),

@@ -385,7 +385,7 @@ def test_policy_holds(browser, build, scene):
     }""")
     assert stopped is None
     tab.evaluate("fetch('http://localhost:1/').catch(() => 0)")
-    tab.wait_for_function("violations.includes('connect-src')")
+    tab.wait_for_function("() => violations.includes('connect-src')")
     context.close()
 
 
@@ -450,7 +450,7 @@ def test_labels_of_the_picture_are_whole(opened, scene, name, width):
     with opened(data, width=width, height=700) as shown:
         shown.tab.evaluate(LETTERS)
         shown.tab.locator("#chart").press("ArrowLeft")
-        shown.tab.wait_for_function("texts.some(([said]) => said === 'event')")  # the whole picture
+        shown.tab.wait_for_function("() => texts.some(([said]) => said === 'event')")  # the whole picture
         wide = shown.tab.evaluate("document.getElementById('chart').clientWidth")
         texts = shown.tab.evaluate("texts")
     assert any(words_of(data["card"]["total_bytes"]) in said for said, *_ in texts), texts

@@ -74,15 +74,19 @@ def _follow(parameters):
     first = next((parameter for parameter in parameters if parameter.requires_grad and parameter.is_leaf), None)
     if first is not None and id(first) not in _owned and len(_followed) < _MOST_PARAMETERS:
         gradient = _followed[id(first)] = _Gradient()
-        first.register_hook(lambda _, known=weakref.ref(first): _tell(gradient.comes, known))
-        first.register_post_accumulate_grad_hook(gradient.is_there)
+        known = weakref.ref(first)
+        first.register_hook(lambda _: _tell(gradient.comes, known))
+        first.register_post_accumulate_grad_hook(lambda _: _tell(gradient.is_there, known))
     _owned.update(map(id, parameters))
 
 
 def _tell(method, known):
-    parameter = known()
-    if parameter is not None:
-        method(parameter)
+    try:
+        parameter = known()
+        if parameter is not None:
+            method(parameter)
+    except Exception:
+        pass  # a gradient without a version: what is told of it is not compared
 
 
 def updated(optimizer):

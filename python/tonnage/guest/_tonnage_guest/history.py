@@ -238,7 +238,7 @@ def dump(path):
     if isinstance(snapshot, dict):
         generated.name_frames(snapshot, os.path.dirname(state.torch.__file__))
         cellnames.name_frames(generated.stacks(snapshot))
-        snapshot["tonnage"] = metadata.text(unused.rows())
+        snapshot["tonnage"] = metadata.text(unused.rows() or ())
     part = path + ".part"
     try:
         with open(part, "wb") as file:

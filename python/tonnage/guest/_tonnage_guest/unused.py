@@ -23,6 +23,7 @@ from .state import settings, state
 _MOST_OUTPUTS = 32  # of a call
 _MOST_FRAMES = 8  # of the program, around a call
 _MOST_GRAPHS = 20000  # of one window
+_MOST_STACKS = 1000
 _MOST_LEFT = 16  # graphs that are looked at as the program comes round
 _DEPTH = 4  # of containers, to look for outputs in
 _ident = threading.get_ident
@@ -67,14 +68,15 @@ class _Waits:
 
     def __del__(self):
         self.graph.hooks -= 1
-        if self.graph.hooks == 0 and not self.graph.used:
+        if self.graph.hooks == 0 and not self.graph.used and _freed is not None:  # None: Python has taken this module apart
             _freed(self.graph)
 
 
 @guard.guarded
 def call_began(module, args, kwargs, frame):
     """A call from outside begins."""
-    if state.torch.is_grad_enabled():
+    _began.pop(_ident(), None)
+    if module is not None and state.torch.is_grad_enabled():
         number, around = next(_calls), _frames_around(frame)
         _came_round(around[:1], number)
         _began[_ident()] = metadata.now(), number, around
@@ -134,6 +136,7 @@ def _frames_around(frame):
     return tuple(found)
 
 
+@guard.guarded
 def _used(graph):
     graph.used = True
     _waiting.pop(id(graph), None)
@@ -153,7 +156,8 @@ def _freed(graph):
 def _confirm(graph):
     for place in graph.frames:
         _uses.setdefault(place, [0, 0])[1] += 1
-    _in_vain[graph.frames] = graph.training
+    if len(_in_vain) < _MOST_STACKS:
+        _in_vain[graph.frames] = graph.training
 
 
 def _is_in_vain(place):
@@ -161,6 +165,7 @@ def _is_in_vain(place):
     return unused > 0 and used == 0
 
 
+@guard.alone
 def rows():
     """[(began, ended, freed or 0, file, line, function)] for metadata: graphs that no backward pass has used. The place is empty unless
     it makes graphs in vain."""
