@@ -36,6 +36,32 @@ CASES = {
     "kept_by_a_loss": ("total = 0\nfor _ in range(3): total = total + net(x).sum()\ntotal.backward()\ndel total\nother(x)\nprint(found())", []),
 }
 
+LEFT_OVER = """
+optimizer = torch.optim.SGD(net.parameters(), lr=.1)
+def left():
+    rows = unused.rows()
+    return [row[4] for row in rows if row[2] == 0 and row[3]]
+for step in range(2):
+    fake = net(x)
+    print(left(), end=" ")
+    if %r and step == 1: continue
+    other(fake.detach()).sum().backward()
+    print(left(), end=" ")
+    other(fake).sum().backward()
+    optimizer.step()
+    print(left(), end=" ")
+    if step == 0: shown = other(x)
+print(left())
+"""
+
+
+@pytest.mark.parametrize("early", [False, True])
+def test_what_is_left_over_as_the_program_comes_round(virtual, wheel, early):
+    """`shown`, of the step before; not what this step has made and uses later, whatever was called in the step before."""
+    done = virtual(wheel, PROGRAM % (LEFT_OVER % early))
+    found = "[] [] [] [26] [26]" if early else "[] [] [] [26] [26] [26] [26]"
+    assert done.stdout.split("\n")[0] == found, done.stderr
+
 
 @pytest.mark.parametrize("case", CASES)
 def test_where_graphs_are_made_in_vain(virtual, wheel, case):

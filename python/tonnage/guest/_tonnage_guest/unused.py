@@ -9,9 +9,9 @@ when the node goes, when the graph is freed. PyTorch's history has what was allo
 (doc/format/metadata.md, `graph`), so no graph is walked.
 
 A place of the program makes graphs in vain when some were freed unused and none was ever used. An exception frees graphs, too: what was freed
-counts once another call has come to its end, and never where it was an out-of-memory's. A graph that is there still is left over when
-the program has come round: a place that was called before it was called again. Not where graphs of one place pile up, as of losses that are
-summed for one pass.
+counts once another call has come to its end, and never where it was an out-of-memory's. A graph that is there still is left over when the
+program has come round: it is the first of its place, and a call that was made before it, with an update in between, is made again. Not where graphs of
+one place pile up, as of losses that are summed for one pass.
 """
 
 import itertools
@@ -28,10 +28,10 @@ _MOST_LEFT = 16  # graphs that are looked at as the program comes round
 _DEPTH = 4  # of containers, to look for outputs in
 _ident = threading.get_ident
 
-_began = {}  # thread -> when its call began, its number, the frames around it
+_began = {}  # thread -> when its call began, its number, updates before it, is it the first of its place, the frames around it
 _waiting = {}  # id -> _Graph: there, and not used
 _uses = {}  # (code, line) -> [graphs used, graphs freed without]
-_last = {}  # (code, line) -> the number of its last call
+_last = {}  # frames around a call -> the number of its last call, and of updates before it
 _calls = itertools.count()
 _unconfirmed = []  # graphs that were freed unused since the last call
 _in_vain = {}  # frames around a call -> was the module in training mode: its graph was freed unused
@@ -40,14 +40,16 @@ _in_vain = {}  # frames around a call -> was the module in training mode: its gr
 class _Graph:
     """What one call made."""
 
-    __slots__ = ("began", "ended", "number", "frames", "training", "used", "left_over", "hooks")
+    __slots__ = ("began", "ended", "number", "updates", "is_first", "frames", "training", "used", "left_over", "hooks")
 
-    def __init__(self, began, number, around, ended, training):
+    def __init__(self, began, number, updates, is_first, around, ended, training):
         self.began = began  # nanoseconds
         self.ended = ended
         self.frames = around  # ((code, line), ...), innermost first
         self.training = training
         self.number = number  # of the call
+        self.updates = updates  # before it
+        self.is_first = is_first  # of its place
         self.used = False
         self.left_over = False
         self.hooks = 0  # that are still there
@@ -78,8 +80,9 @@ def call_began(module, args, kwargs, frame):
     _began.pop(_ident(), None)
     if module is not None and state.torch.is_grad_enabled():
         number, around = next(_calls), _frames_around(frame)
-        _came_round(around[:1], number)
-        _began[_ident()] = metadata.now(), number, around
+        is_first = around not in _last
+        _came_round(around, number)
+        _began[_ident()] = metadata.now(), number, state.updates, is_first, around
 
 
 @guard.guarded
@@ -98,16 +101,18 @@ def call_made(module, result, frame):
             node.register_prehook(_Waits(graph))
 
 
-def _came_round(place, number):
-    """Graphs of calls between this one and the last at its place are left over."""
-    before = _last.get(place)
-    _last[place] = number
+def _came_round(around, number):
+    """First graphs of their places that were made between this call and the last of its place, behind an update, are left over."""
+    before = _last.get(around)
+    if before is not None or len(_last) < _MOST_STACKS:
+        _last[around] = number, state.updates
     if before is None:
         return
     for graph in tuple(itertools.islice(reversed(_waiting.values()), _MOST_LEFT)):
-        if graph.number < before:
+        if graph.number < before[0]:
             break
-        graph.left_over = True
+        if graph.is_first and graph.updates > before[1]:
+            graph.left_over = True
 
 
 def _collect(value, nodes, depth):
