@@ -111,6 +111,7 @@ def test_the_curve_has_a_point_for_each_batch(opened, searched, name):
     points = [[point for point in card["curve"] if point["peak_device_bytes"] is not None] for card in cards]
     with opened(page) as shown:
         pictures = shown.tab.locator("#batches svg")
+        pictures.first.wait_for(state="attached")  # its data is unpacked first
         assert pictures.count() == len(cards)
         for number, card in enumerate(cards):
             picture = pictures.nth(number)
