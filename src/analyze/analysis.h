@@ -189,6 +189,9 @@ struct tn_scratch {
 	size_t capacity;
 };
 
+/* The claims on one block among the first `count`, which are sorted; returns how many there are from *first on. */
+size_t tn__claims_of(const struct tn_analysis *analysis, size_t count, uint32_t interval,
+                     const struct tn_claim **first);
 tn_status tn__split_interval(const struct tn_analysis *analysis, uint32_t interval, struct tn_scratch *scratch,
                              struct tn_parts *parts);
 void tn__scratch_free(struct tn_scratch *scratch);

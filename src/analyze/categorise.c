@@ -28,11 +28,10 @@ compare_edges(const void *left, const void *right)
 	return (one->offset > other->offset) - (one->offset < other->offset);
 }
 
-/* The claims on one block; returns how many. */
-static size_t
-claims_of(const struct tn_analysis *analysis, uint32_t interval, const struct tn_claim **first)
+size_t
+tn__claims_of(const struct tn_analysis *analysis, size_t count, uint32_t interval, const struct tn_claim **first)
 {
-	size_t low = 0, high = analysis->claim_count, end;
+	size_t low = 0, high = count, end;
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 		if (analysis->claims[middle].interval < interval)
@@ -40,7 +39,7 @@ claims_of(const struct tn_analysis *analysis, uint32_t interval, const struct tn
 		else
 			high = middle;
 	}
-	for (end = low; end < analysis->claim_count && analysis->claims[end].interval == interval;)
+	for (end = low; end < count && analysis->claims[end].interval == interval;)
 		end++;
 	*first = &analysis->claims[low];
 	return end - low;
@@ -114,7 +113,7 @@ tn__split_interval(const struct tn_analysis *analysis, uint32_t interval, struct
 		parts->bytes[analysis->guesses[interval].category] = rest;
 		return TN_OK;
 	}
-	size_t count = claims_of(analysis, interval, &claims);
+	size_t count = tn__claims_of(analysis, analysis->claim_count, interval, &claims);
 	if (count == 1) {
 		parts->bytes[claims->category] = claims->bytes;
 	} else if (count > 1) {

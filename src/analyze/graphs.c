@@ -59,16 +59,10 @@ is_kept_for(const struct life *life, const struct tn_interval *block)
 static bool
 is_something_else(const struct tn_analysis *analysis, uint32_t number, size_t count)
 {
-	size_t low = 0, high = count;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		if (analysis->claims[middle].interval < number)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < count && analysis->claims[low].interval == number; low++) {
-		if (analysis->claims[low].category != TN_CATEGORY_activations || *analysis->claims[low].label)
+	const struct tn_claim *claims;
+	size_t own = tn__claims_of(analysis, count, number, &claims);
+	for (size_t index = 0; index < own; index++) {
+		if (claims[index].category != TN_CATEGORY_activations || *claims[index].label)
 			return true;
 	}
 	return false;

@@ -80,7 +80,7 @@ def call_began(module, args, kwargs, frame):
     _began.pop(_ident(), None)
     if module is not None and state.torch.is_grad_enabled():
         number, around = next(_calls), _frames_around(frame)
-        is_first = around not in _last
+        is_first = around not in _last and len(_last) < _MOST_STACKS  # beyond, nobody knows
         _came_round(around, number)
         _began[_ident()] = metadata.now(), number, state.updates, is_first, around
 
