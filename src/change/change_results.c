@@ -121,7 +121,8 @@ read_survey(const json_t *object, struct tn_survey *survey)
 			.title = tn__json_read_text(row, "title"),
 			.results = promise(row),
 			.values = texts(json_object_get(row, "values"), &status),
-			.pieces = numbers(json_object_get(row, "pieces"), &status)
+			.pieces = numbers(json_object_get(row, "pieces"), &status),
+			.at_most = tn__json_read_figure(row, "at_most")
 		};
 	}
 	return status;

@@ -79,6 +79,7 @@ struct tn_possible_change {
 	enum tn_guarantee results;
 	struct tn_text_list values;   /* worth trying; NULL among them: it takes none */
 	struct tn_number_list pieces; /* of each value: that a batch is cut into; 0: none. Empty: not told */
+	int64_t at_most;              /* bytes that it can save; TN_NO_FIGURE: not known */
 };
 
 struct tn_survey {

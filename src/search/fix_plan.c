@@ -72,6 +72,8 @@ add_single(struct tn_fix_search *search, const struct tn_possible_change *row, c
 {
 	const struct tn_change_facts *facts = tn__change_facts(row->id);
 	int64_t most = tn__remedy_most(facts, &search->unchanged_large, pieces);
+	if (row->at_most != TN_NO_FIGURE && row->at_most < most)
+		most = row->at_most;
 	bool of_host = tn__finding_has_remedy(TN_FINDING_host_ram, facts->id);
 	if (of_host != search->host) /* what frees the computer's memory frees none of a card, and the other way round */
 		return;
@@ -275,7 +277,7 @@ static void
 add_unsurveyed(struct tn_fix_search *search)
 {
 	char id[] = "alloc";
-	struct tn_possible_change row = { .id = id, .results = tn__change_facts(id)->results };
+	struct tn_possible_change row = { .id = id, .results = tn__change_facts(id)->results, .at_most = TN_NO_FIGURE };
 	add_single(search, &row, "expandable_segments:True", 0);
 }
 

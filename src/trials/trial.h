@@ -133,6 +133,8 @@ char *tn__modules_read(const struct tn_folder *folder);
 
 /* ---- several side by side ---- */
 
+#define TN_DEFERRED_TRIALS 8 /* forked before the server is known to be of use; no more are started then */
+
 struct tn_store;
 struct tn_engine;
 
@@ -171,11 +173,11 @@ struct tn_trials {
 	int forked_ended;
 	int64_t memory_bound; /* bytes of one trial's processes */
 	double started;
-	struct tn_trial *first;         /* started anew; what the server makes must be the same */
-	struct tn_trial check;          /* which is seen here */
-	bool listed, checked;           /* the server knows all modules; it was found to be the same */
-	bool fork_mismatch;             /* it was found not to be: nothing that it made is believed */
-	struct tn_trial *deferred[128]; /* forked, and over before that was known */
+	struct tn_trial *first;                        /* started anew; what the server makes must be the same */
+	struct tn_trial check;                         /* which is seen here */
+	bool listed, checked;                          /* the server knows all modules; it was found to be the same */
+	bool fork_mismatch;                            /* it was found not to be: nothing that it made is believed */
+	struct tn_trial *deferred[TN_DEFERRED_TRIALS]; /* forked, and over before that was known */
 	int deferred_count;
 	struct tn_trial *run_exclusive[64]; /* to be made again with nothing beside them */
 	int run_exclusive_count;

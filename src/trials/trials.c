@@ -26,7 +26,6 @@
 #include "trials/trial.h"
 
 #define TICK_MILLISECONDS 250
-#define MOST_DEFERRED 8   /* ended beside the check; no more are started then */
 #define LEAST_MEMORY 0.03 /* of the machine's, below which the youngest trial is ended */
 
 const char *
@@ -212,7 +211,23 @@ tell(struct tn_trials *trials, struct tn_trial *trial)
 		tell_caller(trials, trial);
 }
 
-/* What was forked beside the check was waiting for it. */
+/* Tells of the forked trials that have waited for the check; where the server is of no use they are made again, and so are those
+ * that still run. */
+static void
+tell_deferred(struct tn_trials *trials)
+{
+	struct tn_trial *waited[TN_DEFERRED_TRIALS];
+	int count = trials->deferred_count;
+	memcpy(waited, trials->deferred, (size_t)count * sizeof(*waited));
+	trials->deferred_count = 0;
+	trials->fork_mismatch = trials->server.state == TN_FORKS_BROKEN;
+	for (int i = 0; trials->fork_mismatch && i < trials->running_count; i++)
+		if (trials->running[i]->server >= 0)
+			tn__trial_end(trials->running[i], TN_TRIAL_SLOW);
+	for (int i = 0; i < count; i++)
+		tell(trials, waited[i]);
+}
+
 static void
 finish_check(struct tn_trials *trials)
 {
@@ -222,13 +237,7 @@ finish_check(struct tn_trials *trials)
 	} else {
 		compare(trials);
 	}
-	trials->fork_mismatch = trials->server.state == TN_FORKS_BROKEN;
-	for (int i = 0; trials->fork_mismatch && i < trials->running_count; i++)
-		if (trials->running[i]->server >= 0)
-			tn__trial_end(trials->running[i], TN_TRIAL_SLOW);
-	for (int i = 0; i < trials->deferred_count; i++)
-		tell(trials, trials->deferred[i]);
-	trials->deferred_count = 0;
+	tell_deferred(trials);
 }
 
 static void
@@ -260,7 +269,7 @@ finish(struct tn_trials *trials, int index)
 		return;
 	if (trial == &trials->check)
 		finish_check(trials);
-	else if (trial->server >= 0 && trials->check.end == TN_TRIAL_RUNS)
+	else if (trial->server >= 0 && !trials->checked && trials->server.state != TN_FORKS_BROKEN)
 		trials->deferred[trials->deferred_count++] = trial;
 	else
 		tell(trials, trial);
@@ -320,8 +329,17 @@ wait_for_reapers(struct tn_trials *trials)
 	(void)tn__folder_remove_orphans(); /* of a supervisor that was killed before it had a reaper */
 }
 
-/* The next trial, by the caller or of our own; NULL: none for now. Beside the check there may be others, which are
- * believed once it is (finish_check). */
+/* True while a forked trial may be started although it is not known whether the server is of use: beside the first trial and the
+ * check, in whose place nothing else would run. It is believed once the check is (tell_deferred). */
+static bool
+may_go_beside(const struct tn_trials *trials)
+{
+	bool beside = trials->check.end == TN_TRIAL_RUNS || trials->first->end == TN_TRIAL_RUNS;
+	return beside && trials->server.state == TN_FORKS_READY &&
+	       trials->running_count + trials->deferred_count < TN_DEFERRED_TRIALS;
+}
+
+/* The next trial, by the caller or of our own; NULL: none for now. */
 static struct tn_trial *
 next_of(struct tn_trials *trials)
 {
@@ -331,7 +349,7 @@ next_of(struct tn_trials *trials)
 		return trials->running_count == 0 ? trials->run_exclusive[--trials->run_exclusive_count] : NULL;
 	if (trials->running_count > 0 && trials->running[0]->alone)
 		return NULL;
-	if (own != NULL || (wait && (trials->check.end != TN_TRIAL_RUNS || trials->deferred_count >= MOST_DEFERRED)))
+	if (own != NULL || (wait && !may_go_beside(trials)))
 		return own;
 	struct tn_trial *trial;
 	while ((trial = trials->next(trials->context)) != NULL && trials->store != NULL &&
@@ -366,6 +384,13 @@ goes_on(struct tn_trials *trials)
 	return trials->running_count > 0 || ((wait || trials->run_exclusive_count > 0) && trials->interrupted_by == 0);
 }
 
+/* The server turned out to be of no use while forked trials waited for the check, or ran. */
+static bool
+is_broken_before_check(const struct tn_trials *trials)
+{
+	return trials->server.state == TN_FORKS_BROKEN && !trials->checked && !trials->fork_mismatch && !trials->over;
+}
+
 /* Those that the command makes itself. */
 static tn_status
 run_here(struct tn_trials *trials)
@@ -377,6 +402,8 @@ run_here(struct tn_trials *trials)
 		(void)poll(watched, trials->server.state == TN_FORKS_IMPORTS ? 2 : 1, TICK_MILLISECONDS);
 		tn__trials_take_signals(trials);
 		tn__forks_listen(&trials->server);
+		if (is_broken_before_check(trials))
+			tell_deferred(trials);
 		reap(trials);
 		if (tn__now() - looked >= TICK_MILLISECONDS / 1000.0) {
 			looked = tn__now();

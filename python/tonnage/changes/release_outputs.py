@@ -12,18 +12,23 @@ from . import arguments, code, wrap
 
 def edit(change, source):
     """Releases the outputs of the steps of one file."""
-    released = set()
+    for statement, name in places(source):
+        change.edits(source).insert_after(statement, "del %s" % name)
+        change.note(wrap.place_of(source, statement), "%s is released" % name)
+        change.effect()
+        arguments.say(change, "`del` outputs once the loss is taken: backward needs only what the graph keeps.")
+
+
+def places(source):
+    """[(statement, name)]: behind the statement nothing reads what the name holds."""
+    found = []
     for step in code.steps(source):
         before = step.block[:step.index]
         for name in _outputs(source, step, before):
             statement = _last_use(before, name)
-            if statement is None or (id(statement), name) in released:
-                continue
-            released.add((id(statement), name))
-            change.edits(source).insert_after(statement, "del %s" % name)
-            change.note(wrap.place_of(source, statement), "%s is released" % name)
-            change.effect()
-            arguments.say(change, "`del` outputs once the loss is taken: backward needs only what the graph keeps.")
+            if statement is not None and (statement, name) not in found:
+                found.append((statement, name))
+    return found
 
 
 def _outputs(source, step, before):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts of an unchanged program, from which the table tells what can be tried in it.
 
-Asked for as `TONNAGE_CHANGES=survey`. Nothing of the program is changed: text that a change would edit is looked at
-and forgotten.
+Asked for as `TONNAGE_CHANGES=survey`. What the program does is not changed: text that a change would edit is looked at
+and forgotten, and probes look at what it keeps (keeps.py).
 """
 
 import importlib
@@ -13,7 +13,7 @@ import weakref
 from _tonnage_guest import events, fast_forward, origin, settle, unused
 from _tonnage_guest.state import settings
 
-from . import (arguments, blocks, command_line, config_files, environment, hooks, library_calls, loaders, meaning, moving_state, options,
+from . import (arguments, blocks, command_line, config_files, environment, hooks, keeps, library_calls, loaders, meaning, moving_state, options,
                results, rewrite, source, table, train_mode)
 
 _VALUES = {"kv_cache_limit": "1"}
@@ -40,6 +40,7 @@ class _Facts:
         self.training_arguments = False  # transformers'
         self.trainer = None  # "hf" or "lightning" when one of them makes the updates
         self.rewrites = set()
+        self.keeps = results.Change("keeps", None, None)
         self.loaders = []  # what data loaders hold of the computer's memory
 
     def own_options(self):
@@ -77,6 +78,7 @@ class _Facts:
             "trainer": self.trainer,
             "trainings": _trainings(),
             "rewrites": sorted(self.rewrites),
+            "at_most": keeps.most() if self.keeps.why_not is None else {},
             "loaders": self.loaders,
             "offers": meaning.offers(*self.own_options()),
             "cuts_batches": meaning.forbids_accumulation(*self.own_options()),
@@ -160,6 +162,7 @@ def install(change):
     environment.watch(variable)
     rewrite.add(results.Change("configurator", None, None), configurator)
     rewrite.add(results.Change("library_calls", None, None), library_calls.collect)
+    rewrite.add(facts.keeps, keeps.edit)
     hooks.before_forward(change.guarded(called))
     if not settings.history:  # else the hook itself keeps them for the snapshot
         events.call_began.subscribe(unused.call_began)

@@ -79,6 +79,15 @@ def _written(name):
     return needs
 
 
+def _acts(name):
+    """The change finds something to rewrite, and the survey has seen values there that it concerns (keeps.py)."""
+
+    def needs(facts):
+        return name in facts["rewrites"] and facts["at_most"].get(name) != 0
+
+    return needs
+
+
 def _trains_again(name):
     """The change finds something to rewrite, and the program trains more than once."""
 
@@ -131,9 +140,9 @@ ROWS = [
         (), (None,), 0, {"activations": 1}),
     Row("unused_graphs", "torch.no_grad() where no backward pass uses the result", lambda facts: bool(facts["unused_graphs"]), SAME,
         ("no_grad",), (), 0, {"activations": 1}),
-    Row("detach", "detach what you keep across steps", _written("detach"), SAME, (), (None,), 0,
+    Row("detach", "detach what you keep across steps", _acts("detach"), SAME, (), (None,), 0,
         {"activations": 1, "temporaries": 1}),
-    Row("outputs_to_host", "move outputs that you keep to the CPU", _written("outputs_to_host"), SAME, (), (None,), 1,
+    Row("outputs_to_host", "move outputs that you keep to the CPU", _acts("outputs_to_host"), SAME, (), (None,), 1,
         {"activations": 1, "temporaries": 1}),
     Row("eval_accumulation", "move evaluation outputs to the CPU batch by batch",
         lambda facts: facts["training_arguments"], SAME, (), (None,), 0, {"temporaries": 1}),
@@ -155,7 +164,7 @@ ROWS = [
         {"parameters": 1, "temporaries": 1}),
     Row("evaluation_batch", "use smaller batches in evaluation", _evaluation_batch, ROUNDING, (), (), 1,
         {"activations": 1, "temporaries": 1, "rounding": 1}, phases=("evaluation",), choice=EVALUATION_BATCH),
-    Row("release_outputs", "free outputs once the loss is computed", _written("release_outputs"), SAME, (), (None,), 0,
+    Row("release_outputs", "free outputs once the loss is computed", _acts("release_outputs"), SAME, (), (None,), 0,
         {"activations": 0.3, "temporaries": 1}, phases=("backward",)),
     Row("data_on_host", "keep the data set on the CPU", _written("data_on_host"), SAME, (), (None,), 1,
         {"temporaries": 1}),
@@ -248,14 +257,14 @@ def worse(one, two):
 
 
 def possible(facts):
-    """[{"id", "title", "results", "values"}] of what may be tried in a program with these facts. Of the program's own
-    options each value has its number of pieces that a batch is cut into."""
+    """[{"id", "title", "results", "values", "at_most"}] of what may be tried in a program with these facts; it saves no more than so many
+    bytes, where that is known. Of the program's own options each value has its number of pieces that a batch is cut into."""
     weak = "option_accumulate" if _sees_pieces(facts) else None
     own = [{"id": name, "title": title, "results": DIFFERENT if name == weak else promise, "values": [words for words, pieces in rows],
             "pieces": [pieces for words, pieces in rows]}
            for name, title, promise, rows in facts["offers"]]
-    return own + [{"id": row.id, "title": row.title, "results": _results(row, facts), "values": _values(row, facts)}
-                  for row in ROWS if row.needs(facts)]
+    return own + [{"id": row.id, "title": row.title, "results": _results(row, facts), "values": _values(row, facts),
+                   "at_most": facts["at_most"].get(row.id)} for row in ROWS if row.needs(facts)]
 
 
 def module_of(name):

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a program keeps, as the survey sees it: what `detach`, `outputs_to_host` and `release_outputs` could act on, and how much at most.
+
+Probes stand where these changes would act. They look at the values, and the program goes on with the very same.
+"""
+
+from . import kept, release_outputs
+
+_OUTPUTS = '__import__("sys").modules["_tonnage_changes.keeps"].outputs(%d, %s)'
+_MOST_DEPTH = 4
+
+_changes = {}  # number of a file -> the change that its probes belong to
+
+
+class _Seen:
+    """What the probes have seen."""
+
+    __slots__ = ("graphs", "outputs_with_graph", "kept", "released")
+
+    def __init__(self):
+        self.graphs = 0  # values with a graph that were kept
+        self.outputs_with_graph = 0  # of them those that `outputs_to_host` would take out of it
+        self.kept = 0  # bytes of the card, of all that was kept
+        self.released = {}  # number of a probe -> bytes of the card that one step could let go of; None: it is not known what is held
+
+
+_seen = _Seen()
+
+
+def edit(change, source):
+    """Puts probes into one file."""
+    for place in kept.places(source):
+        kept.probe(change, source, place, "keeps")
+    for statement, name in release_outputs.places(source):
+        number = len(_changes)
+        _changes[number] = change
+        change.trial_edits(source).insert_after(statement, _OUTPUTS % (number, name))
+
+
+def treat(change, number, value):
+    """Called with each value that is kept; returns it."""
+    import torch
+
+    for tensor in value if type(value) in (tuple, list) else value.values() if type(value) is dict else (value,):
+        if isinstance(tensor, torch.Tensor):
+            _seen.graphs += tensor.requires_grad
+            if tensor.is_cuda and tensor.dim() > 0:
+                _seen.outputs_with_graph += tensor.requires_grad
+                _seen.kept += _storage(tensor)
+    return value
+
+
+def outputs(number, value):
+    """Called by the program where `release_outputs` would let go of a value."""
+    _changes[number].guarded(_note_outputs)(number, value)
+
+
+def _note_outputs(number, value):
+    before, now = _seen.released.get(number, 0), _bytes(value, _MOST_DEPTH)
+    _seen.released[number] = None if before is None or now is None else max(before, now)
+
+
+def _storage(tensor):
+    """Bytes that stay as long as the tensor does, be it a view of them."""
+    try:
+        return tensor.untyped_storage().nbytes()
+    except RuntimeError:  # it has none of its own
+        return tensor.nbytes
+
+
+def _bytes(value, depth):
+    """Bytes of the card that the tensors of a value hold; None where something in it may hold others."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return 0 if value.device.type == "cpu" else _storage(value) if type(value) is torch.Tensor else None
+    if value is None or isinstance(value, (int, float, str, bytes)) or type(value).__module__ == "numpy":
+        return 0
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else None
+    if parts is None or depth == 0:
+        return None
+    sizes = [_bytes(part, depth - 1) for part in parts]
+    return None if None in sizes else sum(sizes)
+
+
+def most():
+    """{change: bytes that it could save at most}, of those of which that is known; 0: it has nothing to act on."""
+    found = {}
+    if not _seen.graphs:
+        found["detach"] = 0
+    if not _seen.outputs_with_graph:
+        found["outputs_to_host"] = _seen.kept
+    if None not in _seen.released.values():
+        found["release_outputs"] = sum(_seen.released.values())
+    return found
