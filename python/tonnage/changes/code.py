@@ -53,7 +53,7 @@ class Step:
 def steps(source):
     """All steps of a file, in the order of the text."""
     found = []
-    for call in _calls(source.tree):
+    for call in source.calls():
         if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("backward", "manual_backward"):
             continue
         target = call.func.value
@@ -74,13 +74,9 @@ def _is_wrapper(name):
     return "accelerat" in last or "fabric" in last or last in ("autograd", "engine")
 
 
-def _calls(node):
-    return sorted((n for n in ast.walk(node) if isinstance(n, ast.Call)), key=lambda n: (n.lineno, n.col_offset))
-
-
 def calls(source, *last_names):
     """Calls of functions whose last name is one of these."""
-    return [call for call in _calls(source.tree) if last(call.func) in last_names]
+    return [call for call in source.calls() if last(call.func) in last_names]
 
 
 def dotted(node):
@@ -190,13 +186,8 @@ def _starred(arguments):
 
 def free_name(source, wish):
     """`wish`, or a like name that the file does not use."""
-    used = {n.id for n in ast.walk(source.tree) if isinstance(n, ast.Name)}
-    used |= {n.name for n in ast.walk(source.tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
-    used |= {a.asname or a.name for n in ast.walk(source.tree) if isinstance(n, (ast.Import, ast.ImportFrom))
-             for a in n.names}
-    used |= {n.arg for n in ast.walk(source.tree) if isinstance(n, ast.arg)}
     name = wish
-    while name in used:
+    while name in source.names():
         name += "_"
     return name
 
@@ -228,7 +219,7 @@ def readers_of_shards(source):
     """(scope, what it is handed) of each torch.distributed.checkpoint.load(...)."""
     package = "torch.distributed.checkpoint"
     modules, functions = {package}, set()
-    for node in ast.walk(source.tree):
+    for node in source.all(ast.Import, ast.ImportFrom):
         if isinstance(node, ast.Import):
             modules |= {alias.asname for alias in node.names if alias.name == package and alias.asname}
         elif isinstance(node, ast.ImportFrom) and node.module in (package, package.rpartition(".")[0]):

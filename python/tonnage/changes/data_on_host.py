@@ -19,8 +19,8 @@ _moved = set()  # numbers of probes whose samples were seen on the device
 def edit(change, source):
     """Finds such data in one file."""
     done = False
-    for statement in ast.walk(source.tree):
-        if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and source.above(
+    for statement in source.all(ast.Assign):
+        if len(statement.targets) == 1 and source.above(
                 statement, *code.LOOPS) is None:
             name = statement.targets[0].id if isinstance(statement.targets[0], ast.Name) else None
             moves = _moves(statement.value)
@@ -28,8 +28,8 @@ def edit(change, source):
                 done = _keep(change, source, statement, name, moves[0]) or done
     if done:
         arguments.say(change, _HOW)
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.ClassDef) and any(getattr(part, "name", "") == "__getitem__" for part in node.body):
+    for node in source.all(ast.ClassDef):
+        if any(getattr(part, "name", "") == "__getitem__" for part in node.body):
             _watch_samples(change, source, node)
 
 

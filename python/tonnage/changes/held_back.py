@@ -34,8 +34,8 @@ def moves():
 def watch(change, source, is_last):
     """The loops of one file that average a model wait for the last piece."""
     _last[0] = is_last
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.For) and _averages_models(node):
+    for node in source.all(ast.For):
+        if _averages_models(node):
             _averages.setdefault(source.path, []).append(node)
             change.trial_edits(source).wrap([node], _GUARD)
 

@@ -5,6 +5,7 @@ Each place gets a probe, which sees the values; a place whose values never conce
 """
 
 import ast
+import weakref
 
 from . import code, wrap
 
@@ -13,6 +14,7 @@ _EVALUATIONS = ("eval", "valid", "test", "predict", "infer")
 _CATS = ("cat", "concat", "concatenate", "hstack", "vstack")
 _probes = {}  # (id of the change, number) -> Probe
 _numbers = iter(range(1, 1 << 30))
+_places = weakref.WeakKeyDictionary()  # Source -> places(), which several changes ask for
 
 
 class Probe:
@@ -31,8 +33,14 @@ def places(source):
 
     A loop inside a step (over time, over layers) keeps values too, and a gradient comes back through them: only loops
     that go backward themselves, that walk over a loader, or that stand in an evaluation count as loops over steps."""
+    if source not in _places:
+        _places[source] = _find(source)
+    return _places[source]
+
+
+def _find(source):
     found = []
-    for node in ast.walk(source.tree):
+    for node in source.all(ast.Expr, ast.AugAssign, ast.Assign):
         value, holder = _kept(node)
         if value is not None and holder is not None and not isinstance(value, ast.Constant):
             scope = source.scope(node)

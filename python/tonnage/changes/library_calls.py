@@ -18,34 +18,45 @@ from .option import FILE, kind_of, make
 _ROLES = ("batch", "total", "accumulation", "chunks", "checkpointing")
 _OTHERS = {"torch", "torchvision", "torchaudio", "transformers", "lightning", "pytorch_lightning", "accelerate", "argparse"}
 
-_calls = []  # (path, "Trainer", call) of the program's files, in the order in which they were read
+_calls = {}  # path -> [("Trainer", call)] of the program's files, in the order in which they were read
 _count = collections.Counter()  # (path, "Trainer") -> how many such calls
 _known = {}  # a call -> its options, once what it calls is there
+_modules = [None, {}]  # how many modules and files there were, and path -> module of those of the files
+_looked = [None, []]  # how many calls and names of their modules there were at the last look, and what came of it
 
 
 def collect(change, text):
     """Notes the calls of a file (rewrite.add); nothing is changed."""
     if any(letter in text.path for letter in " \t:=+,"):
         return  # such a path cannot stand in a value
-    names = [(_dotted(node.func), node) for node in ast.walk(text.tree) if isinstance(node, ast.Call)]
-    _calls.extend((text.path, name, call) for name, call in names if name)
+    names = [(_dotted(node.func), node) for node in text.calls()]
+    _calls[text.path] = [(name, call) for name, call in names if name]
     _count.update((text.path, name) for name, _ in names if name)
 
 
 def options():
     """[[Option, ...], ...] of the calls that are known by now, what has most of them first: the program's modules are looked into, and they
     are gone when it has ended."""
-    modules = {}
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__dict__", {}).get("__file__")  # what a lazy module would import for it is left alone
-        if isinstance(file, str):
-            modules.setdefault(os.path.abspath(file), module)
-    for path, name, call in _calls:
-        module = modules.get(path)
-        function = _function(module, name) if call not in _known and module is not None else None
-        if function is not None:
-            _known[call] = _of_call(path, name, call, module, function) if _count[path, name] == 1 else []
-    return sorted(filter(None, _known.values()), key=len, reverse=True)
+    modules = _modules_of_files()
+    state = len(_known), sum(len(vars(module)) for module in modules.values())
+    if state != _looked[0]:
+        for path, module in modules.items():
+            for name, call in _calls[path]:
+                function = _function(module, name) if call not in _known else None
+                if function is not None:
+                    _known[call] = _of_call(path, name, call, module, function) if _count[path, name] == 1 else []
+        _looked[:] = state, sorted(filter(None, _known.values()), key=len, reverse=True)
+    return _looked[1]
+
+
+def _modules_of_files():
+    if _modules[0] != (len(sys.modules), len(_calls)):
+        _modules[:] = (len(sys.modules), len(_calls)), {}
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__dict__", {}).get("__file__")  # what a lazy module would import for it is left alone
+            if isinstance(file, str) and os.path.abspath(file) in _calls:
+                _modules[1].setdefault(os.path.abspath(file), module)
+    return _modules[1]
 
 
 def edit(change, path, values):
@@ -58,7 +69,7 @@ def edit(change, path, values):
         edits = change.edits(text)
         for key, value in values.items():
             name, _, argument = key.rpartition(".")
-            calls = [node for node in ast.walk(text.tree) if isinstance(node, ast.Call) and _dotted(node.func) == name]
+            calls = [node for node in text.calls() if _dotted(node.func) == name]
             if len(calls) != 1:
                 change.cannot("%s has no call of %s, or several" % (path, name))
                 return

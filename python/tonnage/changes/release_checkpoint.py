@@ -66,7 +66,7 @@ def _release(change, source, scope, name):
 
 def _is_read_elsewhere(source, name):
     """True where something of another name space may look: `global` and functions that have been seen already."""
-    return any(isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names for node in ast.walk(source.tree))
+    return any(name in node.names for node in source.all(ast.Global, ast.Nonlocal))
 
 
 def _contains(statement, nodes):

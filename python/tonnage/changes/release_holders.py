@@ -12,9 +12,7 @@ from . import arguments, code, wrap
 
 def edit(change, source):
     """Looks at each `del` of one file."""
-    for statement in ast.walk(source.tree):
-        if not isinstance(statement, ast.Delete):
-            continue
+    for statement in source.all(ast.Delete):
         gone = {target.id for target in statement.targets if isinstance(target, ast.Name)}
         names = sorted(name for name in _holders(source, statement, gone) - gone
                        if _is_dead(source, statement, name) and not _is_deleted(source, statement, name))

@@ -49,15 +49,15 @@ def edit(change, text):
         _probe(change, text, node, "kept(%d, {})")
     for call in _appends(text):
         _statement(change, text, text.statement(call), "added_to(%%d, %s)" % text.of(call.func.value), call)
-    for handler in ast.walk(text.tree):
-        if isinstance(handler, ast.ExceptHandler) and not _only_raises(handler):
+    for handler in text.all(ast.ExceptHandler):
+        if not _only_raises(handler):
             _statement(change, text, handler.body[0], "caught(%d)", handler)
     for loop, call in _loops_over_caches(text):
         _statement(change, text, loop.body[0], "emptied(%%d, %s)" % text.of(call.func), call)
 
 
 def _kept(text):
-    for node in ast.walk(text.tree):
+    for node in text.all(ast.Assign, ast.Expr):
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
             found = node.value
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
@@ -72,8 +72,7 @@ def _kept(text):
 
 def _appends(text):
     """To a list of a name: what it holds already may be models of earlier trainings, which were kept before they were trained."""
-    for node in ast.walk(text.tree):
-        call = node.value if isinstance(node, ast.Expr) else None
+    for call in [node.value for node in text.all(ast.Expr)]:
         if isinstance(call, ast.Call) and code.last(call.func) == "append" and len(call.args) == 1 and isinstance(call.func.value, ast.Name):
             yield call
 
@@ -83,7 +82,7 @@ def _only_raises(handler):
 
 
 def _loops_over_caches(text):
-    cached = {node.name for node in ast.walk(text.tree) if isinstance(node, ast.FunctionDef) and any(
+    cached = {node.name for node in text.all(ast.FunctionDef) if any(
         code.last(one.func if isinstance(one, ast.Call) else one) in _CACHES for one in node.decorator_list)}
     done = set()
     for call in code.calls(text, *cached):

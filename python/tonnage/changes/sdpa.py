@@ -20,14 +20,13 @@ _HOW = "Use torch.nn.functional.scaled_dot_product_attention: it does not keep t
 
 def edit(change, source):
     """Finds attention by the formula in one file."""
-    for statement in ast.walk(source.tree):
-        if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(
-                statement.targets[0], ast.Name):
+    for statement in source.all(ast.Assign):
+        if len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
             found = _scores(source, _softmax(statement.value))
             if found is not None:
                 _replace(change, source, statement, statement.targets[0].id, *found)
-    for word in ast.walk(source.tree):
-        if isinstance(word, ast.keyword) and word.arg in ("attn_implementation", "_attn_implementation"):
+    for word in source.all(ast.keyword):
+        if word.arg in ("attn_implementation", "_attn_implementation"):
             if isinstance(word.value, ast.Constant) and word.value.value == "eager":
                 change.edits(source).replace(word.value, '"sdpa"')
                 _tell(change, source, word.value, '%s="sdpa"' % word.arg)
@@ -38,11 +37,11 @@ def edit(change, source):
 
 def _weights_thrown_away(source):
     """Calls of a MultiheadAttention that the file makes, whose second result nobody reads."""
-    own = {node.name for node in ast.walk(source.tree) if isinstance(node, ast.ClassDef)}
+    own = {node.name for node in source.all(ast.ClassDef)}
     if "MultiheadAttention" in own or not code.calls(source, "MultiheadAttention"):
         return []
     found = []
-    for node in ast.walk(source.tree):
+    for node in source.all(ast.Assign, ast.Subscript):
         call = None
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Tuple):
             names = node.targets[0].elts

@@ -29,12 +29,31 @@ class Source:
         self.tree = ast.parse(text, path)
         self.lines = text.replace("\r\n", "\n").split("\n")
         self.parents = {}
+        self._by_kind = {}
         for node in ast.walk(self.tree):
+            self._by_kind.setdefault(type(node), []).append(node)
             for child in ast.iter_child_nodes(node):
                 self.parents[child] = node
-        self._inside_strings = None
+        self._calls = sorted(self.all(ast.Call), key=lambda call: (call.lineno, call.col_offset))
+        self._names = self._inside_strings = None
 
     # ---- looking ----
+
+    def all(self, *kinds):
+        """The nodes of these kinds, kind by kind, each as ast.walk gives them: some forty changes look at each file."""
+        return [node for kind in kinds for node in self._by_kind.get(kind, ())]
+
+    def calls(self):
+        """All calls, in the order of the text."""
+        return self._calls
+
+    def names(self):
+        """The names that the file uses for anything."""
+        if self._names is None:
+            self._names = {node.id for node in self.all(ast.Name)} | {node.arg for node in self.all(ast.arg)}
+            self._names |= {node.name for node in self.all(ast.FunctionDef, ast.ClassDef)}
+            self._names |= {alias.asname or alias.name for node in self.all(ast.Import, ast.ImportFrom) for alias in node.names}
+        return self._names
 
     def column(self, line, byte_column):
         """ast counts columns in UTF-8 bytes; this counts characters."""
@@ -98,8 +117,7 @@ class Source:
 
     def calls_at(self, line):
         """Calls whose text covers a line, the innermost last."""
-        found = [node for node in ast.walk(self.tree)
-                 if isinstance(node, ast.Call) and node.lineno <= line <= node.end_lineno]
+        found = [call for call in self._calls if call.lineno <= line <= call.end_lineno]
         return sorted(found, key=lambda node: (node.lineno, node.col_offset - node.end_col_offset))
 
     def inside_string(self, line):

@@ -24,8 +24,8 @@ _given_again = set()  # those that were
 def watch(change, source, owner):
     """Has the loops of one file that fetch batches themselves run over `repeated`."""
     _owner[0] = owner
-    for loop in ast.walk(source.tree):
-        if isinstance(loop, ast.For) and not isinstance(loop.iter, ast.Tuple) and _fetches(source, loop):
+    for loop in source.all(ast.For):
+        if not isinstance(loop.iter, ast.Tuple) and _fetches(source, loop):
             edits = change.trial_edits(source)
             edits.insert(*source.start(loop.iter), _HEAD % (source.path, loop.lineno))
             edits.insert(*source.end(loop.iter), ")")

@@ -16,8 +16,8 @@ def edit(change, source):
     """Switches it on behind each pipeline that one file makes."""
     if not _imports_diffusers(source) or code.calls(source, *_SWITCHES):
         return
-    for statement in ast.walk(source.tree):
-        if not (isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.value, ast.Call)):
+    for statement in source.all(ast.Assign):
+        if not (len(statement.targets) == 1 and isinstance(statement.value, ast.Call)):
             continue
         target, maker = code.dotted(statement.targets[0]), code.dotted(statement.value.func)
         if target is None or maker is None or not any("Pipeline" in part for part in maker.split(".")):
@@ -29,6 +29,6 @@ def edit(change, source):
 
 
 def _imports_diffusers(source):
-    names = [node.module or "" for node in ast.walk(source.tree) if isinstance(node, ast.ImportFrom)]
-    names += [name.name for node in ast.walk(source.tree) if isinstance(node, ast.Import) for name in node.names]
+    names = [node.module or "" for node in source.all(ast.ImportFrom)]
+    names += [name.name for node in source.all(ast.Import) for name in node.names]
     return any(name.partition(".")[0] == "diffusers" for name in names)
