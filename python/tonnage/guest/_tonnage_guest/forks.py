@@ -2,7 +2,7 @@
 """A fork server: imports what the program will import, then forks a process for each trial (doc/design/0010-trials.md).
 
 The supervisor starts a Python process as for the program itself, with a socket's number in TONNAGE_FORKS. Before the
-program's first statement this process imports what stands at the top of the script, says "ready", and waits. For each
+program's first statement this process imports what stands at the top of the script and of its modules, says "ready", and waits. For each
 trial it forks a process that becomes the trial's reaper, and that one the program's process, which returns from here
 into the interpreter and runs the script. Whatever of the run is read from the environment is read again there.
 
@@ -18,9 +18,9 @@ from . import virtual
 
 _LARGEST = 1 << 20
 _DESCRIPTORS = 7
+_MOST_FOLLOWED = 40  # modules of the program's own
 _REAPER = "tonnage-reaper"  # TN_REAPER_NAME of src/supervise/internal.h
 _exit = os._exit  # the program's own may be watched
-
 
 
 class _Server:
@@ -53,7 +53,7 @@ def _serve():
         _say("not the program is started by another")
         _exit(1)
     _let_arrow_fork()
-    _import_top_of(sys.argv[0])
+    _import_what_it_begins_with()
     _say(_why_not() or "ready")
     while True:
         message, handles, _, _ = socket.recv_fds(_server.channel, _LARGEST, _DESCRIPTORS)
@@ -87,27 +87,68 @@ def _is_the_program():
 # ---- imports ----
 
 
-def _import_top_of(script):
-    """The imports at the top level of a script, but those of the program's own modules."""
+def _import_what_it_begins_with():
+    """What the program imports at the top level of its script (`-m`: module, `-c`: text), and of the modules of its own that it imports there."""
+    words = sys.orig_argv
+    at = next((index for index, word in enumerate(words) if word in ("-m", "-c")), None) if sys.argv[0] in ("-m", "-c") else None
+    if at is None:
+        _import_top_of(_read(sys.argv[0]), os.path.dirname(os.path.abspath(sys.argv[0])), "", set())
+    elif words[at] == "-c":
+        _import_top_of(words[at + 1], os.getcwd(), "", set())
+    else:
+        seen = set()
+        for name in (words[at + 1], words[at + 1] + ".__main__"):
+            _follow(name, os.getcwd(), seen)
+
+
+def _read(path):
     try:
-        with open(script, "rb") as file:
-            tree = ast.parse(file.read())
-    except (OSError, SyntaxError, ValueError):
-        return  # `-m` and `-c`: the list of the first trial tells
-    beside = os.path.dirname(os.path.abspath(script))
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _import_top_of(text, beside, package, seen):
+    """Imports what a text does at its top level. Modules that lie in the folder `beside` are the program's own: not these, but what they
+    import. `package` is the one that the text belongs to."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):
+        return
     for node in tree.body:
         if isinstance(node, ast.Import):
             for name in node.names:
-                _import(name.name, (), beside)
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module != "__future__":
-            _import(node.module, [name.name for name in node.names], beside)
+                _import_or_follow(name.name, (), beside, seen)
+        elif isinstance(node, ast.ImportFrom) and node.module != "__future__":
+            parts = package.split(".")[:len(package.split(".")) - node.level + 1] if node.level else []
+            name = ".".join([part for part in parts if part] + ([node.module] if node.module else []))
+            if name:
+                _import_or_follow(name, [each.name for each in node.names], beside, seen)
 
 
-def _import(name, wanted, beside):
-    """Unless a module of that name lies in the folder `beside` (None: nowhere)."""
-    top = os.path.join(beside, name.partition(".")[0]) if beside is not None else None
-    if top is not None and (os.path.isdir(top) or os.path.exists(top + ".py")):
+def _import_or_follow(name, wanted, beside, seen):
+    top = os.path.join(beside, name.partition(".")[0])
+    if not (os.path.isdir(top) or os.path.exists(top + ".py")):
+        _import(name, wanted)
         return
+    for own in (name, *("%s.%s" % (name, each) for each in wanted)):
+        _follow(own, beside, seen)
+
+
+def _follow(name, beside, seen):
+    """Imports what a module of the program's own does, and the packages around it."""
+    parts = name.split(".")
+    for count in range(1, len(parts) + 1):
+        path = os.path.join(beside, *parts[:count])
+        is_package = os.path.isdir(path)
+        path = os.path.join(path, "__init__.py") if is_package else path + ".py"
+        if path not in seen and len(seen) < _MOST_FOLLOWED:
+            seen.add(path)
+            _import_top_of(_read(path), beside, ".".join(parts[:count] if is_package else parts[:count - 1]), seen)
+
+
+def _import(name, wanted):
     try:
         module = importlib.import_module(name)
         for each in wanted:
@@ -124,7 +165,7 @@ def _import_list(handle):
     for line in lines:
         name, _, path = line.partition("\t")
         if name not in sys.modules and _is_at(name, path):
-            _import(name, (), None)
+            _import(name, ())
 
 
 def _is_at(name, path):

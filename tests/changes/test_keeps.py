@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the survey sees of what a program keeps: which changes have something to act on, and how much they can save at most."""
+
+import pytest
+from conftest import MIB
+
+KEPT = """
+    import torch
+    from torch import nn
+
+    model = nn.Linear(1024, 1024).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=.1)
+    loader = torch.utils.data.DataLoader(torch.zeros(16384, 1024), batch_size=4096)
+    kept = []
+    for x in loader:
+        output = model(x.cuda())
+        loss = output.square().mean()
+        loss.backward()
+        optimizer.step()
+        kept.append(%s)
+    print(len(kept), [value.requires_grad for value in kept] if torch.is_tensor(kept[0]) else kept[0])
+"""
+
+
+def possible(outcome):
+    return {row["id"]: row["at_most"] for row in outcome.document["survey"]["possible"]}
+
+
+@pytest.mark.parametrize(
+    "value, detach, outputs",
+    [
+        ("loss.item()", False, False),
+        ("loss.detach()", False, False),
+        ("loss", True, False),
+        ("output.detach()", False, 4 * 16 * MIB),
+        ("output[:, 0].detach()", False, 4 * 16 * MIB),  # a view keeps all of it
+        ("output.detach().cpu()", False, False),
+        ("output", True, None),  # the graph would go, too: how much that is nobody has measured
+        ("[output.detach(), 1]", False, 4 * 16 * MIB),
+    ],
+)
+def test_what_there_is_to_act_on(virtual, value, detach, outputs):
+    survey = virtual(KEPT % value, "survey")
+    assert survey.stdout == virtual(KEPT % value).stdout  # the very same values go on
+    found = possible(survey)
+    assert ("detach" in found) == detach and found.get("outputs_to_host", False) == outputs, found
+
+
+def test_a_change_that_is_left_out_would_have_found_nothing(virtual):
+    """What the survey has seen is what the changes see: none of the two makes a difference here."""
+    for change in ("detach", "outputs_to_host"):
+        assert virtual(KEPT % "loss.detach()", change).change(change)["effective"] == 0
+
+
+STEP = """
+    import dataclasses
+    import torch
+    from torch import nn
+
+    @dataclasses.dataclass
+    class Output:
+        logits: torch.Tensor
+
+    model = nn.Linear(1024, 1024).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=.1)
+    for step in range(3):
+        output = %s
+        loss = %s.square().mean()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "output, logits, most",
+    [
+        ('model(torch.randn(4096, 1024, device="cuda"))', "output", 16 * MIB),
+        ('{"logits": model(torch.randn(4096, 1024, device="cuda"))}', 'output["logits"]', 16 * MIB),
+        ('Output(model(torch.randn(4096, 1024, device="cuda")))', "output.logits", None),  # it may hold anything
+    ],
+)
+def test_outputs_that_could_be_released(virtual, output, logits, most):
+    found = possible(virtual(STEP % (output, logits), "survey"))
+    assert "release_outputs" in found and found["release_outputs"] == most
