@@ -347,10 +347,28 @@ ended(void *context, struct tn_trial *trial)
 		judge_unchanged(search);
 }
 
+/* What fits, once it is known that a fork is the program. */
+static void
+say_what_fits(struct tn_fix_search *search)
+{
+	if (!tn__trials_are_checked(&search->trials))
+		return;
+	for (int i = 0; i < search->count; i++) {
+		struct tn_attempt *attempt = &search->attempts[i];
+		if (attempt->found.end != TN_FIX_FITS || attempt->said)
+			continue;
+		attempt->said = true;
+		if (search->first_seconds < 0)
+			search->first_seconds = tn__trials_seconds(&search->trials);
+		tn__progress_line_say(&search->line, "fits with %s", attempt->found.changes);
+	}
+}
+
 static void
 tick(void *context)
 {
 	struct tn_fix_search *search = context;
+	say_what_fits(search);
 	char now[160] = "the program as it is";
 	size_t length = 0;
 	for (int i = 0; i < search->count; i++)
@@ -423,14 +441,15 @@ clear(struct tn_fix_search *search)
 }
 
 static tn_status
-run_search(struct tn_fix_search *search, int *exit_status)
+run_search(struct tn_fix_search *search, struct tn_search_again *again, int *exit_status)
 {
 	struct tn_fixes fixes;
 	bool dry;
 	TN_FORWARD_IF_ERROR(tn__search_make_trials(&search->options->search, &search->place, &search->trials, &search->line,
 	                                           &dry, exit_status));
-	if (dry)
+	if (dry || tn__search_was_mistaken(&search->trials, again))
 		return TN_OK;
+	say_what_fits(search);
 	*exit_status = search->failure_status;
 	TN_RETURN_IF(search->failure != NULL, TN_STATE, "%s", search->failure);
 	tn__search_place_say(&search->options->search, &search->trials, NULL);
@@ -441,12 +460,10 @@ run_search(struct tn_fix_search *search, int *exit_status)
 	return status;
 }
 
-tn_status
-tn_fix(const struct tn_fix_options *options, int *exit_status)
+static tn_status
+search_once(const struct tn_fix_options *options, struct tn_search_again *again, int *exit_status)
 {
 	*exit_status = TN_EXIT_USAGE;
-	if (options->apply != NULL && !tn__fix_is_number(options->apply))
-		return tn__fix_apply(options, options->apply, exit_status);
 	struct tn_fix_search *search = calloc(1, sizeof(*search));
 	TN_RETURN_IF(search == NULL, TN_NO_MEMORY, "out of host memory");
 	search->options = options;
@@ -454,7 +471,7 @@ tn_fix(const struct tn_fix_options *options, int *exit_status)
 	search->allowed = TN_GUARANTEE_ROUNDING;
 	search->need = search->missing = TN_NO_FIGURE;
 	search->attempts = calloc(TN_FIX_ATTEMPTS, sizeof(*search->attempts));
-	search->trials = tn__search_trials(&options->search, search, next, ended, tick);
+	search->trials = tn__search_trials(&options->search, again, search, next, ended, tick);
 	if (options->search.run.request_count > 0) /* one port, which two servers cannot have */
 		search->trials.wanted_jobs = 1;
 	search->trials.forks = search->trials.forks && options->search.run.host_memory_bytes == 0;
@@ -466,7 +483,17 @@ tn_fix(const struct tn_fix_options *options, int *exit_status)
 	if (status == TN_OK && options->patch_path != NULL)
 		status = tn__check_writable(options->patch_path);
 	if (status == TN_OK)
-		status = run_search(search, exit_status);
+		status = run_search(search, again, exit_status);
 	clear(search);
 	return status;
+}
+
+tn_status
+tn_fix(const struct tn_fix_options *options, int *exit_status)
+{
+	struct tn_search_again again = { 0 };
+	if (options->apply != NULL && !tn__fix_is_number(options->apply))
+		return tn__fix_apply(options, options->apply, exit_status);
+	tn_status status = search_once(options, &again, exit_status);
+	return status == TN_OK && again.wanted ? search_once(options, &again, exit_status) : status;
 }

@@ -381,7 +381,4 @@ tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 	attempt->found.end = TN_FIX_FITS;
 	if (may_fit_with_less(search, attempt))
 		attempt->stage = TN_STAGE_RETRY_WITH_LESS;
-	if (search->first_seconds < 0)
-		search->first_seconds = tn__trials_seconds(&search->trials);
-	tn__progress_line_say(&search->line, "fits with %s", attempt->found.changes);
 }

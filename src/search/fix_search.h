@@ -32,6 +32,7 @@ struct tn_attempt {
 	enum tn_stage stage;
 	bool kept;           /* tn_fix_change was handed over */
 	bool wished;         /* tried whatever else fits */
+	bool said;           /* that it fits */
 	bool soon;           /* comes next, and waits for no other promise */
 	bool acted;          /* some change of it made a difference in its last trial */
 	bool fresh;          /* its trials are started anew, not forked, and see all that the unchanged program's does */

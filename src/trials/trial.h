@@ -133,8 +133,6 @@ char *tn__modules_read(const struct tn_folder *folder);
 
 /* ---- several side by side ---- */
 
-#define TN_DEFERRED_TRIALS 8 /* forked before the server is known to be of use; no more are started then */
-
 struct tn_store;
 struct tn_engine;
 
@@ -144,6 +142,7 @@ struct tn_trials {
 	double limit_seconds;     /* for one trial; 0: none */
 	bool forks;               /* import once and fork the rest, where that is found to be the same */
 	bool over;                /* set by the caller: no more trials will be asked for */
+	bool begins_again;        /* the caller begins again where forks turn out not to be the same (`mistaken`) */
 	struct tn_store *store;   /* where results are kept and found again; NULL: nowhere */
 	bool no_table;            /* a worker's: the table of results is the command's to write */
 	struct tn_engine *engine; /* that makes all trials but the first; NULL: they are made here */
@@ -163,6 +162,7 @@ struct tn_trials {
 	int given_up;       /* whose workers always died */
 	int away;           /* that an engine makes now */
 	int forked;         /* of these, by a fork server */
+	bool mistaken;      /* what was told is of forked trials, and those are not the same: nothing of it counts */
 	struct tn_trial_seconds took;
 	struct tn_forks server;
 	/* inside */
@@ -173,12 +173,9 @@ struct tn_trials {
 	int forked_ended;
 	int64_t memory_bound; /* bytes of one trial's processes */
 	double started;
-	struct tn_trial *first;                        /* started anew; what the server makes must be the same */
-	struct tn_trial check;                         /* which is seen here */
-	bool listed, checked;                          /* the server knows all modules; it was found to be the same */
-	bool fork_mismatch;                            /* it was found not to be: nothing that it made is believed */
-	struct tn_trial *deferred[TN_DEFERRED_TRIALS]; /* forked, and over before that was known */
-	int deferred_count;
+	struct tn_trial *first;             /* started anew; what the server makes must be the same */
+	struct tn_trial check;              /* which is seen here */
+	bool listed, checked;               /* the server knows all modules; it was found to be the same */
 	struct tn_trial *run_exclusive[64]; /* to be made again with nothing beside them */
 	int run_exclusive_count;
 	int *alive; /* reading ends of pipes that end with what is left of forked trials */
@@ -189,6 +186,8 @@ struct tn_trials {
 tn_status tn__trials_run(struct tn_trials *trials);
 /* True while a trial runs, here or elsewhere. */
 bool tn__trials_some_run(const struct tn_trials *trials);
+/* True when no result that was told depends on whether forks are the same. */
+bool tn__trials_are_checked(const struct tn_trials *trials);
 /* Why trials were started anew although forks were wanted; NULL where that is not so. */
 const char *tn__trials_not_forked(const struct tn_trials *trials);
 /* Seconds since tn__trials_open. */

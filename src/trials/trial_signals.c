@@ -41,7 +41,8 @@ tn__trials_open(struct tn_trials *trials)
 		return tn__fail(TN_IO, "signals cannot be watched: %s", strerror(errno));
 	}
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	trials->started = tn__now();
+	if (trials->started == 0)
+		trials->started = tn__now();
 	trials->memory_bound = (int64_t)((double)tn__machine_memory("MemAvailable") * TN_SHARE_OF_MEMORY);
 	tn__trials_adapt(trials, TN_NO_FIGURE);
 	return TN_OK;

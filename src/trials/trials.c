@@ -28,6 +28,12 @@
 #define TICK_MILLISECONDS 250
 #define LEAST_MEMORY 0.03 /* of the machine's, below which the youngest trial is ended */
 
+bool
+tn__trials_are_checked(const struct tn_trials *trials)
+{
+	return trials->checked || trials->forked == 0;
+}
+
 const char *
 tn__trials_not_forked(const struct tn_trials *trials)
 {
@@ -99,8 +105,6 @@ compare(struct tn_trials *trials)
 	         one->report->allocated_peak != other->report->allocated_peak ||
 	         one->report->oom.requested_bytes != other->report->oom.requested_bytes)
 		tn__forks_disable(&trials->server, "forked, the program has a different peak");
-	tn__trial_clear(&trials->check);
-	trials->checked = true;
 }
 
 /* It is over for good. That its result cannot be kept costs a trial the next time, and no more. */
@@ -196,48 +200,47 @@ is_put_off(struct tn_trials *trials, struct tn_trial *trial)
 	return true;
 }
 
+/* Forked trials that were believed already, or run: nothing that was made of them counts, and the caller begins again without forks. */
+static void
+give_up_forks(struct tn_trials *trials)
+{
+	int others = trials->forked - (trials->check.end != TN_TRIAL_WAITS);
+	if (trials->checked || trials->over || others <= 0)
+		return;
+	trials->mistaken = true;
+	for (int i = 0; i < trials->running_count; i++)
+		tn__trial_end(trials->running[i], TN_TRIAL_STOPPED);
+}
+
 /* Tells the caller of a trial, unless it has to be made again. */
 static void
 tell(struct tn_trials *trials, struct tn_trial *trial)
 {
 	if (is_put_off(trials, trial))
 		return;
-	bool failed = trial->server >= 0 && failed_or_timed_out(trial);
-	if (failed)
-		disable_forks(trials, trial);
-	if (failed || (trial->server >= 0 && trials->fork_mismatch))
+	if (trial->server < 0 || !failed_or_timed_out(trial)) {
+		tell_caller(trials, trial);
+		return;
+	}
+	disable_forks(trials, trial);
+	if (trials->checked)
 		start_again(trials, trial);
 	else
-		tell_caller(trials, trial);
-}
-
-/* Tells of the forked trials that have waited for the check; where the server is of no use they are made again, and so are those
- * that still run. */
-static void
-tell_deferred(struct tn_trials *trials)
-{
-	struct tn_trial *waited[TN_DEFERRED_TRIALS];
-	int count = trials->deferred_count;
-	memcpy(waited, trials->deferred, (size_t)count * sizeof(*waited));
-	trials->deferred_count = 0;
-	trials->fork_mismatch = trials->server.state == TN_FORKS_BROKEN;
-	for (int i = 0; trials->fork_mismatch && i < trials->running_count; i++)
-		if (trials->running[i]->server >= 0)
-			tn__trial_end(trials->running[i], TN_TRIAL_SLOW);
-	for (int i = 0; i < count; i++)
-		tell(trials, waited[i]);
+		give_up_forks(trials);
 }
 
 static void
 finish_check(struct tn_trials *trials)
 {
-	if (failed_or_timed_out(&trials->check)) {
+	if (failed_or_timed_out(&trials->check))
 		disable_forks(trials, &trials->check);
-		tn__trial_clear(&trials->check);
-	} else {
+	else
 		compare(trials);
-	}
-	tell_deferred(trials);
+	if (trials->server.state == TN_FORKS_BROKEN)
+		give_up_forks(trials);
+	else
+		trials->checked = true;
+	tn__trial_clear(&trials->check);
 }
 
 static void
@@ -269,8 +272,6 @@ finish(struct tn_trials *trials, int index)
 		return;
 	if (trial == &trials->check)
 		finish_check(trials);
-	else if (trial->server >= 0 && !trials->checked && trials->server.state != TN_FORKS_BROKEN)
-		trials->deferred[trials->deferred_count++] = trial;
 	else
 		tell(trials, trial);
 }
@@ -329,14 +330,13 @@ wait_for_reapers(struct tn_trials *trials)
 	(void)tn__folder_remove_orphans(); /* of a supervisor that was killed before it had a reaper */
 }
 
-/* True while a forked trial may be started although it is not known whether the server is of use: beside the first trial and the
- * check, in whose place nothing else would run. It is believed once the check is (tell_deferred). */
+/* True while forked trials may be started although it is not known whether the server is of use: beside the first trial and the
+ * check, where a core would stand idle. Not where results are kept for another time. */
 static bool
 may_go_beside(const struct tn_trials *trials)
 {
 	bool beside = trials->check.end == TN_TRIAL_RUNS || trials->first->end == TN_TRIAL_RUNS;
-	return beside && trials->server.state == TN_FORKS_READY &&
-	       trials->running_count + trials->deferred_count < TN_DEFERRED_TRIALS;
+	return beside && trials->begins_again && trials->store == NULL && trials->server.state == TN_FORKS_READY;
 }
 
 /* The next trial, by the caller or of our own; NULL: none for now. */
@@ -370,7 +370,8 @@ static tn_status
 fill(struct tn_trials *trials)
 {
 	struct tn_trial *trial;
-	while (trials->interrupted_by == 0 && trials->running_count < trials->jobs && (trial = next_of(trials)) != NULL)
+	while (trials->interrupted_by == 0 && !trials->mistaken && trials->running_count < trials->jobs &&
+	       (trial = next_of(trials)) != NULL)
 		TN_FORWARD_IF_ERROR(start(trials, trial));
 	return TN_OK;
 }
@@ -381,14 +382,8 @@ goes_on(struct tn_trials *trials)
 {
 	bool wait;
 	(void)first_or_check(trials, &wait);
-	return trials->running_count > 0 || ((wait || trials->run_exclusive_count > 0) && trials->interrupted_by == 0);
-}
-
-/* The server turned out to be of no use while forked trials waited for the check, or ran. */
-static bool
-is_broken_before_check(const struct tn_trials *trials)
-{
-	return trials->server.state == TN_FORKS_BROKEN && !trials->checked && !trials->fork_mismatch && !trials->over;
+	return trials->running_count > 0 ||
+	       ((wait || trials->run_exclusive_count > 0) && trials->interrupted_by == 0 && !trials->mistaken);
 }
 
 /* Those that the command makes itself. */
@@ -402,8 +397,8 @@ run_here(struct tn_trials *trials)
 		(void)poll(watched, trials->server.state == TN_FORKS_IMPORTS ? 2 : 1, TICK_MILLISECONDS);
 		tn__trials_take_signals(trials);
 		tn__forks_listen(&trials->server);
-		if (is_broken_before_check(trials))
-			tell_deferred(trials);
+		if (trials->server.state == TN_FORKS_BROKEN && !trials->mistaken)
+			give_up_forks(trials);
 		reap(trials);
 		if (tn__now() - looked >= TICK_MILLISECONDS / 1000.0) {
 			looked = tn__now();

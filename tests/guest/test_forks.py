@@ -1,10 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a fork server imports before it knows of the first trial: what the program begins with, and not the program's own modules."""
 
+import os
 import sys
 
 import pytest
-from _tonnage_guest import forks
+from conftest import GUEST
+
+os.environ.setdefault("TONNAGE_RUN", "")
+sys.path.insert(0, str(GUEST))
+from _tonnage_guest import forks  # noqa: E402
 
 FILES = {
     "train.py": "import json\nfrom own import model\n",
