@@ -343,13 +343,13 @@ take_cards(struct tn_fit_search *search, int *exit_status)
 }
 
 static tn_status
-run_search(struct tn_fit_search *search, struct tn_search_again *again, int *exit_status)
+run_search(struct tn_fit_search *search, int *exit_status)
 {
 	struct tn_fits fits;
 	bool dry;
 	TN_FORWARD_IF_ERROR(tn__search_make_trials(&search->options->search, &search->place, &search->trials, &search->line,
 	                                           &dry, exit_status));
-	if (dry || tn__search_was_mistaken(&search->trials, again))
+	if (dry)
 		return TN_OK;
 	if (search->failure != NULL && search->trials.interrupted_by == 0) {
 		*exit_status = search->failure_status;
@@ -362,20 +362,22 @@ run_search(struct tn_fit_search *search, struct tn_search_again *again, int *exi
 	return status;
 }
 
-static tn_status
-search_once(const struct tn_fit_options *options, struct tn_search_again *again, int *exit_status)
+tn_status
+tn_fit(const struct tn_fit_options *options, int *exit_status)
 {
+	if (options->vary_count > 0)
+		return tn__frontier(options, exit_status);
 	struct tn_fit_search *search = calloc(1, sizeof(*search));
 	*exit_status = TN_EXIT_USAGE;
 	TN_RETURN_IF(search == NULL, TN_NO_MEMORY, "out of host memory");
 	search->options = options;
 	search->most = options->most > 0 ? options->most : LARGEST_BATCH;
 	search->by_word = tn__axis_marked("batch", options->search.run.arguments);
-	search->trials = tn__search_trials(&options->search, again, search, next, ended, tick);
+	search->trials = tn__search_trials(&options->search, search, next, ended, tick);
 	search->line = tn__progress_line_of(&options->search.run);
 	tn_status status = take_cards(search, exit_status);
 	if (status == TN_OK)
-		status = run_search(search, again, exit_status);
+		status = run_search(search, exit_status);
 	for (int i = 0; i < search->count; i++)
 		free_point(search->points[i]);
 	for (int i = 0; i < search->target_count; i++)
@@ -383,14 +385,4 @@ search_once(const struct tn_fit_options *options, struct tn_search_again *again,
 	free(search->doubt);
 	free(search);
 	return status;
-}
-
-tn_status
-tn_fit(const struct tn_fit_options *options, int *exit_status)
-{
-	struct tn_search_again again = { 0 };
-	if (options->vary_count > 0)
-		return tn__frontier(options, exit_status);
-	tn_status status = search_once(options, &again, exit_status);
-	return status == TN_OK && again.wanted ? search_once(options, &again, exit_status) : status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The state of a search for changes. Internal to the files fix*.c: fix.c asks for trials, fix_plan.c says what to try,
+ * The state of a search for changes. Internal to the files fix*.c: fix_command.c is the command, fix.c asks for trials, fix_plan.c says what to try,
  * fix_judge.c what a trial has shown, fix_list.c what all came to.
  */
 #ifndef TN_SEARCH_FIX_SEARCH_H
@@ -69,6 +69,13 @@ struct tn_fix_search {
 	const char *failure;  /* why there is no list */
 	int failure_status;
 };
+
+/* ---- fix.c ---- */
+
+/* The trials of a search, with its answers to the scheduler's questions. */
+struct tn_trials tn__fix_trials(struct tn_fix_search *search);
+/* Says what fits, once it is known that a fork is the program. */
+void tn__fix_say_what_fits(struct tn_fix_search *search);
 
 /* ---- fix_worth.c ---- */
 

@@ -263,7 +263,7 @@ take_cards(struct tn_frontier_search *search, int *exit_status)
 }
 
 static tn_status
-run_search(struct tn_frontier_search *search, struct tn_search_again *again, int *exit_status)
+run_search(struct tn_frontier_search *search, int *exit_status)
 {
 	bool dry;
 	TN_FORWARD_IF_ERROR(take_axes(search));
@@ -271,7 +271,7 @@ run_search(struct tn_frontier_search *search, struct tn_search_again *again, int
 	search->begun = search->options->search.dry_run;
 	TN_FORWARD_IF_ERROR(tn__search_make_trials(&search->options->search, &search->place, &search->trials, &search->line,
 	                                           &dry, exit_status));
-	if (dry || tn__search_was_mistaken(&search->trials, again))
+	if (dry)
 		return TN_OK;
 	if (search->failure != NULL && search->trials.interrupted_by == 0) {
 		*exit_status = search->failure_status;
@@ -298,24 +298,16 @@ free_search(struct tn_frontier_search *search)
 	free(search);
 }
 
-static tn_status
-search_once(const struct tn_fit_options *options, struct tn_search_again *again, int *exit_status)
+tn_status
+tn__frontier(const struct tn_fit_options *options, int *exit_status)
 {
 	struct tn_frontier_search *search = calloc(1, sizeof(*search));
 	*exit_status = TN_EXIT_USAGE;
 	TN_RETURN_IF(search == NULL, TN_NO_MEMORY, "out of host memory");
 	search->options = options;
-	search->trials = tn__search_trials(&options->search, again, search, next, ended, tick);
+	search->trials = tn__search_trials(&options->search, search, next, ended, tick);
 	search->line = tn__progress_line_of(&options->search.run);
-	tn_status status = run_search(search, again, exit_status);
+	tn_status status = run_search(search, exit_status);
 	free_search(search);
 	return status;
-}
-
-tn_status
-tn__frontier(const struct tn_fit_options *options, int *exit_status)
-{
-	struct tn_search_again again = { 0 };
-	tn_status status = search_once(options, &again, exit_status);
-	return status == TN_OK && again.wanted ? search_once(options, &again, exit_status) : status;
 }

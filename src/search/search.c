@@ -147,35 +147,15 @@ was_dry(const struct tn_search_options *options, const struct tn_trials *trials,
 }
 
 struct tn_trials
-tn__search_trials(const struct tn_search_options *options, struct tn_search_again *again, void *context,
-                  struct tn_trial *(*next)(void *context), void (*ended)(void *context, struct tn_trial *trial),
-                  void (*tick)(void *context))
+tn__search_trials(const struct tn_search_options *options, void *context, struct tn_trial *(*next)(void *context),
+                  void (*ended)(void *context, struct tn_trial *trial), void (*tick)(void *context))
 {
-	struct tn_trials trials = { .wanted_jobs = options->jobs,
-		                        .context = context,
-		                        .next = next,
-		                        .ended = ended,
-		                        .tick = tick,
-		                        .forks = !options->fresh && !again->wanted,
-		                        .begins_again = true,
-		                        .started = again->started };
-	if (again->wanted) {
-		trials.server = (struct tn_forks){ .state = TN_FORKS_BROKEN, .channel = -1 };
-		snprintf(trials.server.why, sizeof(trials.server.why), "%s", again->why);
-	}
-	again->wanted = false;
-	return trials;
-}
-
-bool
-tn__search_was_mistaken(const struct tn_trials *trials, struct tn_search_again *again)
-{
-	if (!trials->mistaken || trials->interrupted_by != 0)
-		return false;
-	again->wanted = true;
-	again->started = trials->started;
-	snprintf(again->why, sizeof(again->why), "%s", trials->server.why);
-	return true;
+	return (struct tn_trials){ .wanted_jobs = options->jobs,
+		                       .context = context,
+		                       .next = next,
+		                       .ended = ended,
+		                       .tick = tick,
+		                       .forks = !options->fresh };
 }
 
 tn_status

@@ -38,22 +38,14 @@ struct tn_search_place {
 	struct tn_store store;
 	struct tn_engine engine;
 };
-/* Of a search that was made with forks that turned out not to be the same. All zero: there was none. */
-struct tn_search_again {
-	bool wanted; /* set where the search has to be made once more */
-	char why[200];
-	double started;
-};
-/* What a search begins with: `next`, `ended` and `tick` are those of struct tn_trials. Takes note of *again, and clears `wanted`. */
-struct tn_trials tn__search_trials(const struct tn_search_options *options, struct tn_search_again *again,
-                                   void *context, struct tn_trial *(*next)(void *context),
+/* What a search begins with: `next`, `ended` and `tick` are those of struct tn_trials. */
+struct tn_trials tn__search_trials(const struct tn_search_options *options, void *context,
+                                   struct tn_trial *(*next)(void *context),
                                    void (*ended)(void *context, struct tn_trial *trial), void (*tick)(void *context));
 /* Makes the trials where the options ask for it, with results kept in *place, and erases the line of progress at the end. *dry: it was a dry
  * run, after which there is nothing to conclude. *exit_status is set where the command ends: a failure, or 0 after a dry run. */
 tn_status tn__search_make_trials(const struct tn_search_options *options, struct tn_search_place *place,
                                  struct tn_trials *trials, struct tn_progress_line *line, bool *dry, int *exit_status);
-/* True where nothing that the trials have told counts; sets *again. */
-bool tn__search_was_mistaken(const struct tn_trials *trials, struct tn_search_again *again);
 /* Says what the engine came to, in a line. Where trials had to be given up, *exit_status, when not NULL, becomes a failure. */
 void tn__search_place_say(const struct tn_search_options *options, const struct tn_trials *trials, int *exit_status);
 /* "12 of at most 300 trials, 4 run, 1.5/s, at most 3 min left; 2 nodes, 4 cores", as far as it is known. `most` 0: unknown. */
