@@ -8,11 +8,8 @@
  * on the card itself. Where the peak there tells nothing (memory that grows, a limit that the program sets itself) only
  * the card itself is asked.
  */
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
-#include "base/plain.h"
 #include "search/fix_search.h"
 #include "supervise/internal.h"
 #include "verdict/judge.h"

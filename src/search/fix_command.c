@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/plain.h"
 #include "search/fix_search.h"
 
 static void
