@@ -90,6 +90,54 @@ def test_a_loss_that_is_a_sum_is_not_divided(on_cpu):
         assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
 
 
+# What a sum is divided by: the size of the piece makes it a mean, which the pieces share; a number that is always the same does not.
+SUMS = {
+    "rows": "nn.functional.cross_entropy(model(x), y, reduction='sum') / len(x)",
+    "elements": "nn.functional.mse_loss(model(x), one_hot(y), reduction='sum') / (5 * y.shape[0])",
+    "in_a_sum": "(nn.functional.l1_loss(model(x), one_hot(y), reduction='sum') / x.size(0) + model(x).square().sum() / x.size(0)) * 2",
+    "none_summed": "nn.functional.cross_entropy(model(x), y, reduction='none').sum() / x.size(0)",
+    "a_number": "nn.functional.cross_entropy(model(x), y, reduction='sum') / 16",
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_a_sum_divided_by_its_size_is_a_mean(on_cpu, name):
+    program = HEAD + MODELS["perceptron"] + "one_hot = lambda y: nn.functional.one_hot(y, 5).double()\n" + LOOP.replace(
+        "nn.functional.cross_entropy(model(x), y)", SUMS[name])
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    assert ("divide the loss by 4" in after.change("accumulate")["how"]) == (name != "a_number")
+    for a, b in zip(json.loads(before.stdout), json.loads(after.stdout), strict=True):
+        assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
+
+
+ON_CARD = """
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = nn.Linear(12, 5).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=.1)
+    for x, y in DataLoader(TensorDataset(torch.randn(96, 12), torch.randint(5, (96,))), batch_size=16):
+        loss = nn.functional.cross_entropy(model(x.cuda()), y.cuda(), reduction="sum") / %s
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize("by, share", [("x.shape[0]", 1 / 16), ("16", 1 / 16), ("3", 1 / 3)])
+def test_the_losses_of_an_update_weigh_the_same(virtual, by, share):
+    for change in ("survey", "accumulate=4"):
+        pace = virtual(ON_CARD % by, change).document["pace"]
+        assert (pace["samples"], pace["loss_share"]) == (16, pytest.approx(share, abs=1e-6)), change
+
+
+def test_a_number_that_is_the_size_of_a_piece_is_no_promise(virtual):
+    """It is taken for the piece's size. The losses of an update are then seen to weigh less than when unchanged."""
+    before, after = virtual(ON_CARD % "4", "survey"), virtual(ON_CARD % "4", "accumulate=4")
+    assert after.document["pace"]["loss_share"] == pytest.approx(before.document["pace"]["loss_share"] / 4)
+
+
 @pytest.mark.parametrize("condition", ["", "if epoch < 5: "])
 def test_the_patch_has_the_same_gradients(on_cpu, condition):
     """Also where what comes right before the update is a block of its own."""

@@ -525,3 +525,33 @@ def test_calls_that_stay_as_they_are(virtual, head, call):
     files = {"site-packages/trainers.py": LIBRARY % {"batch": "batch_size"}}
     before = virtual(HANDS_ON % {"imports": head, "call": call}, "survey", files=files)
     assert values_of(before, "option_batch") == [] and survey(before)["facts"]["batches"] == [16], survey(before)
+
+
+SPLITS = """
+    import argparse
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--batch_split", dest="batch_split", default=1)  # what is given comes as text
+    split = int(parser.parse_args().batch_split)
+    model = torch.nn.Linear(16, 4).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=.1)
+    for x, in DataLoader(TensorDataset(torch.randn(96, 16)), batch_size=16):
+        for part in torch.chunk(x, split):
+            (model(part.cuda()).square().sum() / len(x)).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    print("trained", split)
+"""
+
+
+def test_an_option_that_cuts_the_batch_needs_no_option_for_the_batch(virtual):
+    """Its size stands in a file, or in the program's text: the loader has it."""
+    before = virtual(SPLITS, "survey")
+    row = next(row for row in survey(before)["possible"] if row["id"] == "option_accumulate")
+    assert (row["values"][0], row["pieces"][0]) == ("--batch_split 2", 2)
+    after = virtual(SPLITS, "option_accumulate=--batch_split 2", arguments=["--batch_split", "2"])
+    assert "trained 2" in after.stdout and after.change("option_accumulate")["results"] == "same_up_to_rounding"
+    for figure in ("samples", "updates", "loss_share"):
+        assert before.document["pace"][figure] == pytest.approx(after.document["pace"][figure]), figure

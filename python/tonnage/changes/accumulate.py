@@ -5,7 +5,7 @@ In a program with a loop of its own the loader gives each batch in pieces. Only 
 zero_grad(), clipping, gradient scalers and schedulers follow it. A program that accumulates by itself, and calls
 step() after n batches, calls it after n pieces now: an update comes after the pieces of n whole batches, as before.
 A loss that is a mean is divided by the number of pieces (exactly: by the ratio of the batch to the piece, which
-matters for a last batch that is smaller); a loss that is a sum stays. transformers and Lightning do it themselves
+matters for a last batch that is smaller); a loss that is a sum stays, unless it is divided by the size of what it sums. transformers and Lightning do it themselves
 and are told to.
 
 Means over something else than samples (tokens that are not ignored) weigh the pieces a little differently. Batch
@@ -13,6 +13,8 @@ normalisation sees smaller batches: that changes the training.
 """
 
 import ast
+import itertools
+import operator
 import sys
 import weakref
 
@@ -20,6 +22,7 @@ from . import arguments, code, held_back, hooks, loaders, pieces, rewrite, split
 from .source import Conflict
 
 _SUM = 2  # torch's number of reduction="sum"
+_DEPTH = 8  # operations behind a loss that are looked at
 _STEP, _ZERO = "== 0", "== 1"
 
 
@@ -445,19 +448,50 @@ def _stands_in(text, node, loop):
     return node is loop
 
 
-def is_sum(node, depth=8):
-    """True when a loss is a sum over the batch: reduction="sum", or .sum() as the last operation."""
-    while node is not None and depth:
-        reduction = getattr(node, "_saved_reduction", None)
-        if reduction is not None:
-            return reduction == _SUM
-        name = type(node).__name__
-        if name.startswith("Sum"):
-            return True
-        if not name.startswith(("Mul", "Div", "Neg", "Add", "ToCopy", "Alias", "Clone")) or not node.next_functions:
-            return False
-        by = getattr(node, "_saved_other", None) if name.startswith("Div") else None
-        if by is not None and by.device.type != "cpu":
-            return False  # by what was summed with it: a mean with weights, or over what is not masked
-        node, depth = node.next_functions[0][0], depth - 1
-    return False
+def is_sum(node):
+    """True when a loss is a sum over the batch: reduction="sum", or .sum() as the last operation, and not divided by how much it sums."""
+    _, sums, by_size = weight(node)
+    return sums and not by_size
+
+
+def weight(node):
+    """(share, sums, by size) of a loss: what it is multiplied with, 0.25 of `(loss / 4).backward()`, None where a tensor says it;
+    whether it is a sum over the batch; and whether that is divided by the size of what it sums, which makes it a mean."""
+    share, divisors, last = 1.0, [], True
+    for _ in range(_DEPTH):
+        name, reduction = type(node).__name__, getattr(node, "_saved_reduction", None)
+        if reduction is not None or name.startswith("Sum"):
+            sums = reduction in (None, _SUM)
+            return share, sums, sums and not _sizes_of(node).isdisjoint(divisors)
+        factor = _factor(node) if name.startswith(("Mul", "Div")) else None
+        if factor is not None:
+            share = share * factor if share is not None else None
+            if name.startswith("Div"):
+                divisors.append(round(1 / factor))
+        elif name.startswith("Div"):
+            return (None if last else share), False, False  # by what was summed with it: a mean with weights, or over what is not masked
+        elif name.startswith("Mul"):
+            share = None if last else share
+        elif name.startswith(("Neg", "Add", "ToCopy", "Alias", "Clone")):
+            last = False
+        else:
+            break
+        node = node.next_functions[0][0] if node.next_functions else None
+    return share, False, False
+
+
+def _factor(node):
+    """The number that a node multiplies with; None for a tensor of the card, or of several numbers."""
+    by = getattr(node, "_saved_other", None)
+    if by is None or by.device.type != "cpu" or by.dim() or not float(by):
+        return None
+    return 1 / float(by) if type(node).__name__.startswith("Div") else float(by)
+
+
+def _sizes_of(node):
+    """Of what a node sums: its rows, those times the next dimension, and so on to all of its elements."""
+    sizes = getattr(node, "_saved_self_sym_sizes", None)
+    if sizes is None:
+        summed = getattr(node, "_saved_self", None)
+        sizes = summed.shape if summed is not None else ()
+    return {size for size in itertools.accumulate((int(size) for size in sizes), operator.mul) if size > 1}

@@ -117,10 +117,11 @@ def written(option, value):
     return ("%s=%s" if option.equals else "%s %s") % (name, value)
 
 
-def offers(options, others=()):
-    """[(id, title, promise, [(words to set, pieces of a batch or 0), ...])] of what a program's options can do."""
+def offers(options, others=(), batches=()):
+    """[(id, title, promise, [(words to set, pieces of a batch or 0), ...])] of what a program's options can do. `batches`: sizes that
+    its loaders were seen to have."""
     chosen = by_role(options, others)
-    return [offer for offer in (_accumulation(chosen), _batch(chosen), _checkpointing(chosen), _precision(chosen),
+    return [offer for offer in (_accumulation(chosen, batches), _batch(chosen), _checkpointing(chosen), _precision(chosen),
                                 _optimizer(chosen), _weights(chosen), _smaller(chosen, "length", "shorter sequences"),
                                 _smaller(chosen, "resolution", "smaller pictures")) if offer and offer[3]]  # fmt: skip
 
@@ -134,14 +135,13 @@ def _pieces(size):
     return [k for k in range(2, _MOST_PIECES + 1) if size % k == 0]
 
 
-def _accumulation(chosen):
+def _accumulation(chosen, batches):
     batch, often, chunks = chosen.get("batch"), chosen.get("accumulation"), chosen.get("chunks")
-    if batch is None or not _positive(batch.value):
-        return None
-    if chunks is not None:  # the program cuts the batch itself
-        before = chunks.value if _positive(chunks.value) else 1
-        rows = [(written(chunks, before * k), k) for k in _pieces(batch.value // before) if batch.value % before == 0]
-    elif often is not None:
+    size = batch.value if batch is not None and _positive(batch.value) else 0
+    if chunks is not None and (size or batches):  # the program cuts the batch itself, wherever the size of it stands
+        before, size = chunks.value if _positive(chunks.value) else 1, size or max(batches)
+        rows = [(written(chunks, before * k), k) for k in _pieces(size // before) if size % before == 0]
+    elif often is not None and size:
         before = often.value if _positive(often.value) else 1
         rows = [("%s %s" % (written(batch, batch.value // k), written(often, before * k)), k) for k in _pieces(batch.value)]
     else:

@@ -15,7 +15,6 @@ from . import accumulate, coupled, hooks, passes, results
 
 _UPDATES = 64  # looked at
 _RATES = 16
-_DEPTH = 6
 _calls = {}  # id of a model -> [parameters, samples, tokens] since the last update
 _passes = []  # of each backward pass since the last update: share of the loss (None: not known), a sum?, samples until then
 _updates = []  # of each: (samples, tokens, passes, share or None)
@@ -89,8 +88,8 @@ def _backward(tensors, frame):
     if not _seen and not _passes and not _products:
         _look_for_products(tensors)
     if _seen < _UPDATES:
-        share = _share(tensors.grad_fn) if isinstance(tensors, torch.Tensor) else None
-        _passes.append((share, share is not None and accumulate.is_sum(tensors.grad_fn), _largest()[1]))
+        share, sums, _ = accumulate.weight(tensors.grad_fn) if isinstance(tensors, torch.Tensor) else (None, False, False)
+        _passes.append((share, sums, _largest()[1]))
 
 
 def _look_for_products(loss):
@@ -98,24 +97,6 @@ def _look_for_products(loss):
         _products[:] = coupled.products(loss)
     except Exception:
         pass  # a graph that tells less than torch's: nothing is compared
-
-
-def _share(node):
-    """What a loss was multiplied with last: 0.25 of `(loss / 4).backward()`. None where a tensor says it."""
-    share = 1.0
-    for _ in range(_DEPTH):
-        name = type(node).__name__
-        if name.startswith("DivBackward"):
-            factor, by = getattr(node, "_saved_other", None), -1
-        elif name.startswith("MulBackward"):
-            factor, by = getattr(node, "_saved_other", None), 1
-        else:
-            return share
-        if factor is None or factor.device.type != "cpu" or factor.dim() or not float(factor):
-            return None
-        share *= float(factor) ** by
-        node = node.next_functions[0][0] if node.next_functions else None
-    return share
 
 
 def _updated(optimizer, frame):

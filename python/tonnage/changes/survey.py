@@ -80,7 +80,7 @@ class _Facts:
             "rewrites": sorted(self.rewrites),
             "at_most": keeps.most() if self.keeps.why_not is None else {},
             "loaders": self.loaders,
-            "offers": meaning.offers(*self.own_options()),
+            "offers": meaning.offers(*self.own_options(), sorted(self.batches)),
             "cuts_batches": meaning.forbids_accumulation(*self.own_options()),
             "command_line": sys.argv[1:],
             "wished": os.environ.get("TONNAGE_TRY", "").split(","),
