@@ -33,7 +33,7 @@ def option(name, value, kind=None, choices=None, typed=None):
 
 @pytest.mark.parametrize("name, value, role", [
     ("--batch-size", 8, "batch"), ("--per_device_train_batch_size", 8, "batch"), ("--micro-batch", 8, "batch"),
-    ("--bs", 8, "batch"), ("--batchSize", 8, "batch"), ("--device-batch-size", 8, "batch"), ("--microbatch", -1, "batch"),
+    ("--bs", 8, "batch"), ("--batch-gpu", 8, "batch"), ("--batchSize", 8, "batch"), ("--device-batch-size", 8, "batch"), ("--microbatch", -1, "batch"),
     ("--total_batch_size", 8, "total"), ("--global-batch-size", 8, "total"),
     ("--per_device_eval_batch_size", 8, None), ("--val-batch-size", 8, None), ("--validation-batch-size", 8, None),
     ("--test-batch-size", 8, None), ("--num-batches", 8, None), ("--train-batches-per-epoch", 8, None),
@@ -525,6 +525,45 @@ def test_calls_that_stay_as_they_are(virtual, head, call):
     files = {"site-packages/trainers.py": LIBRARY % {"batch": "batch_size"}}
     before = virtual(HANDS_ON % {"imports": head, "call": call}, "survey", files=files)
     assert values_of(before, "option_batch") == [] and survey(before)["facts"]["batches"] == [16], survey(before)
+
+
+SPAWNS = """
+    import argparse
+    import os
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    def main():
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--batch", type=int, default=16)
+        parser.add_argument("--batch-gpu", type=int)
+        options = parser.parse_args()
+        size = options.batch_gpu or options.batch
+        os.environ["RANK"] = "0"
+        model = torch.nn.Linear(16, 4).cuda()
+        optimizer = torch.optim.SGD(model.parameters(), lr=.1)
+        data = TensorDataset(torch.randn(96, 16))
+        batches = iter(DataLoader(data, batch_size=size, num_workers=1, multiprocessing_context="spawn"))
+        for update in range(6):
+            for _ in range(options.batch // size):
+                (model(next(batches)[0].cuda()).square().sum() / options.batch).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        print("trained", size)
+
+    if __name__ == "__main__":
+        main()
+"""
+
+
+def test_a_process_that_multiprocessing_starts_has_no_command_line_of_the_program(virtual):
+    """The worker knows nothing of the option, and does not keep it from being applied. --batch is what an update has."""
+    before = virtual(SPAWNS, "survey")
+    row = next(row for row in survey(before)["possible"] if row["id"] == "option_batch")
+    assert (row["values"][0], row["results"]) == ("--batch-gpu 8", "same_up_to_rounding")
+    after = virtual(SPAWNS, "option_batch=--batch-gpu 8", arguments=["--batch-gpu", "8"])
+    entries = [entry for document in after.documents for entry in document["changes"]]
+    assert "trained 8" in after.stdout and entries and all(entry["why_not"] is None for entry in entries if not entry["found_nothing"]), entries
 
 
 SPLITS = """

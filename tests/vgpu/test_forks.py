@@ -73,24 +73,6 @@ def test_what_a_fork_alone_takes_is_no_saving_and_no_loss(fix, monkeypatch):
     assert (row["outcome"], row["saved_bytes"]) == ("no_help", 0), row
 
 
-DIFFERS = """\
-import sys
-more = 64 if "torch" in sys.modules else 8
-import torch
-
-held = torch.empty(more << 20, dtype=torch.uint8, device="cuda")
-"""
-
-
-def test_a_search_begins_again_where_a_fork_is_another_program(fix):
-    """The unchanged program on an unlimited card was forked beside the first trial, and the plan is made of it, before the check has ended."""
-    document, words = fix("torch-2.11.0", "--seconds=1", program=DIFFERS + PROGRAM)
-    fresh, _ = fix("torch-2.11.0", "--seconds=1", "--fresh", program=DIFFERS + PROGRAM)
-    assert document["not_forked_because"] == "forked, the program has a different peak" and document["forked_trials"] == 0, words
-    assert document["unchanged"]["needed_bytes"] == fresh["unchanged"]["needed_bytes"] and fresh["not_forked_because"] is None
-    assert document["changes"][0] == fresh["changes"][0] and document["changes"][0]["fits"]
-
-
 @pytest.mark.long
 def test_forked_trials_find_what_fresh_ones_find(fix):
     forked, fresh = fix("torch-2.11.0", "--seconds", "0")[0], fix("torch-2.11.0", "--seconds", "0", "--fresh")[0]

@@ -13,7 +13,7 @@ _TOTAL = {"total", "global", "effective"}
 _OTHERS = {"eval", "evaluation", "val", "valid", "validation", "test", "vb", "infer", "inference", "predict", "prediction",
            "generation", "gen", "sample", "samples", "rollout", "prefetch", "workers", "log", "multiplier", "sampler", "norm",
            "per_epoch", "epoch", "steps", "sizes", "mode", "split", "factor", "rampup", "lookahead", "growth"}  # fmt: skip
-_SMALL = ({"micro"}, {"microbatch"}, {"mbs"}, {"per", "device"}, {"device"}, {"per", "gpu"})
+_SMALL = ({"micro"}, {"microbatch"}, {"mbs"}, {"per", "device"}, {"device"}, {"per", "gpu"}, {"batch", "gpu"})
 _BATCH = {"batch", "batchsize", "bs", "bsz", "microbatch", "mbs", "b", "microbatchsize"}
 _OTHER_PARTS = {"eval", "evaluation", "val", "valid", "validation", "test", "infer", "inference", "predict", "prediction",
                 "generation", "sample", "sampling", "rollout"}  # of a configuration
@@ -99,8 +99,9 @@ def _chosen(options):
         several.sort(key=lambda option: (-_plainness(option), -(option.typed is not None)))
         if of not in ("batch", "accumulation") or len(several) == 1 or _plainness(several[0]) > _plainness(several[1]):
             chosen[of] = several[0]
-    if "batch" in chosen and len(found["batch"]) > 1 and "micro" in "".join(words(chosen["batch"].name)):
-        chosen.setdefault("total", found["batch"][1])  # --batch_size 64 --microbatch 8: the first is the whole
+    said = words(chosen["batch"].name) if "batch" in chosen and len(found["batch"]) > 1 else set()
+    if "micro" in "".join(said) or {"batch", "gpu"} <= said:
+        chosen.setdefault("total", found["batch"][1])  # --batch_size 64 --microbatch 8, --batch 64 --batch-gpu 8: the first is the whole
     return chosen
 
 

@@ -6,17 +6,27 @@ they did is told by pace.py."""
 import os
 import sys
 
-from . import config_files, library_calls
+from . import config_files, library_calls, table
 from .option import ENVIRONMENT, FILE
+
+
+def _is_helper():
+    """True in a process that multiprocessing has started anew, with a command line of its own: a worker, what tracks resources."""
+    words = sys.orig_argv
+    return any(words[at] == "-c" and words[at + 1].startswith("from multiprocessing.") for at in range(len(words) - 1))
 
 
 def install(change):
     """value: the words, as in "--batch-size 2 file:conf.yaml:train.accumulate=4 env:LENGTH=512"."""
     typed, variables, files = sorted_words(change.value or "")
     given = set(sys.argv).union(*(word.partition("=")[::2] for word in sys.argv))  # --batch-size=2 is the two words, too
+    if _is_helper():
+        return
     if not typed + list(variables) + list(files) or not given.issuperset(typed):
         change.cannot("it has to stand on the program's command line")
         return
+    if change.id == "option_batch":
+        change.results = table.ROUNDING  # the survey knows whether it is the batch of an update: its promise is the weaker one then
     os.environ.update(variables)
     config_files.install(change, {path: values for path, values in files.items() if not path.endswith(".py")})
     for path, values in files.items():
