@@ -25,7 +25,7 @@ finish(struct tn_fix_search *search, struct tn_fixes *fixes, int *exit_status)
 {
 	const struct tn_search_options *options = &search->options->search;
 	if (fixes->failed && search->unchanged_card.words != NULL && !fixes->interrupted)
-		fputs(search->unchanged_card.words, stderr); /* the program's own */
+		fputs(search->unchanged_card.words, stderr);                              /* the program's own */
 	const char *exception = tn__trial_report(&search->unchanged_card)->exception; /* it may have said it elsewhere */
 	if (fixes->failed && !fixes->interrupted)
 		tn__tell(options->run.messages, "the unchanged program fails, and not for lack of memory%s%s",

@@ -37,7 +37,11 @@ test_a_smaller_batch_is_tried_before_what_saves_a_part(void **state)
 	struct tn_possible_change possible[] = {
 		{ .id = "sgd_no_momentum", .at_most = TN_NO_FIGURE, .results = TN_GUARANTEE_DIFFERENT, .values = { none, 1 } },
 		{ .id = "zero_grad", .at_most = TN_NO_FIGURE, .results = TN_GUARANTEE_SAME, .values = { none, 1 } },
-		{ .id = "option_batch", .at_most = TN_NO_FIGURE, .results = TN_GUARANTEE_DIFFERENT, .values = { batch, 1 }, .pieces = { halves, 1 } },
+		{ .id = "option_batch",
+		  .at_most = TN_NO_FIGURE,
+		  .results = TN_GUARANTEE_DIFFERENT,
+		  .values = { batch, 1 },
+		  .pieces = { halves, 1 } },
 		{ .id = "checkpoint", .at_most = TN_NO_FIGURE, .results = TN_GUARANTEE_ROUNDING, .values = { one, 1 } },
 		{ .id = "accumulate", .at_most = TN_NO_FIGURE, .results = TN_GUARANTEE_ROUNDING, .values = { two, 1 } },
 	};
