@@ -162,7 +162,8 @@ struct tn_trials {
 	int given_up;       /* whose workers always died */
 	int away;           /* that an engine makes now */
 	int forked;         /* of these, by a fork server */
-	bool mistaken;      /* what was told is of forked trials, and those are not the same: nothing of it counts */
+	int unchecked; /* of those, started before it was known that a fork is the program; the check is none of them */
+	bool mistaken; /* what was told is of forked trials, and those are not the same: nothing of it counts */
 	struct tn_trial_seconds took;
 	struct tn_forks server;
 	/* inside */

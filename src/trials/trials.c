@@ -31,7 +31,7 @@
 bool
 tn__trials_are_checked(const struct tn_trials *trials)
 {
-	return trials->checked || trials->forked == 0;
+	return trials->checked || trials->unchecked == 0;
 }
 
 const char *
@@ -85,6 +85,7 @@ start(struct tn_trials *trials, struct tn_trial *trial)
 	if (trial->alive >= 0)
 		close(trial->alive);
 	trials->forked += trial->server >= 0;
+	trials->unchecked += trial->server >= 0 && trial != &trials->check && !trials->checked;
 	trial->end = TN_TRIAL_RUNS;
 	trial->started = tn__now();
 	trials->running[trials->running_count++] = trial;
@@ -204,8 +205,7 @@ is_put_off(struct tn_trials *trials, struct tn_trial *trial)
 static void
 give_up_forks(struct tn_trials *trials)
 {
-	int others = trials->forked - (trials->check.end != TN_TRIAL_WAITS);
-	if (trials->checked || trials->over || others <= 0)
+	if (trials->over || tn__trials_are_checked(trials))
 		return;
 	trials->mistaken = true;
 	for (int i = 0; i < trials->running_count; i++)

@@ -98,15 +98,26 @@ def test_what_cannot_be_forked_is_started_anew(fix, program, library, reason):
     assert findings(document) == findings(fix(program(library), "--fresh"))
 
 
-def test_a_program_that_notices_is_started_anew(fix, program):
-    """It takes more where its library was imported by another process. The plan was made of a fork by then; the search begins again."""
+@pytest.mark.parametrize(("jobs", "forked"), [("2", 0), ("1", 1)])
+def test_a_program_that_notices_is_started_anew(fix, program, jobs, forked):
+    """It takes more where its library was imported by another process. The plan was made of a fork by then, and the search begins again;
+    one by one, only the check was forked, and it goes on."""
     words = program("import os; here = os.getpid()",
                     "if library.here != os.getpid():\n"
                     "    wish = __import__('json').loads(sys.argv[1]); wish['base'] += 50\n"
                     "    sys.argv[1] = __import__('json').dumps(wish)")  # fmt: skip
-    document = fix(words)
-    assert document["not_forked_because"] == "forked, the program has a different peak" and document["forked_trials"] == 0
+    document = fix(words, "--jobs", jobs)
+    assert document["not_forked_because"] == "forked, the program has a different peak" and document["forked_trials"] == forked
     assert findings(document) == findings(fix(words, "--fresh"))
+
+
+def test_fit_goes_on_without_forks_where_they_are_not_the_same(fix, program):
+    body = ("if library.here != os.getpid():\n"
+            "    wish = __import__('json').loads(sys.argv[1]); wish['base'] += 50\n"
+            "    sys.argv[1] = __import__('json').dumps(wish)")  # fmt: skip
+    words = program("import os; here = os.getpid()", body, wish={"base": 100, "sample": 20, "batch": 8, "possible": []})
+    found, fresh = (fix([*words, "{batch}"], "--batch", "16", *more, command="fit") for more in ((), ("--fresh",)))
+    assert found["cards"][0]["largest_batch"] == fresh["cards"][0]["largest_batch"] > 0 and found["forked_trials"] == 1
 
 
 @pytest.mark.parametrize(

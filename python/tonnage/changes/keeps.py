@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a program keeps, as the survey sees it: what `detach`, `outputs_to_host` and `release_outputs` could act on, and how much at most.
 
-Probes stand where these changes would act. They look at the values, and the program goes on with the very same.
+Probes stand where these changes would act. They look at the values and change nothing.
 """
 
 from . import kept, release_outputs

@@ -22,7 +22,7 @@ _calls = {}  # path -> [("Trainer", call)] of the program's files, in the order 
 _count = collections.Counter()  # (path, "Trainer") -> how many such calls
 _known = {}  # a call -> its options, once what it calls is there
 _modules = [None, {}]  # how many modules and files there were, and path -> module of those of the files
-_looked = [None, []]  # how many calls and names of their modules there were at the last look, and what came of it
+_looked = [None, []]  # state at the last lookup (known calls, names in their modules), and the options found then
 
 
 def collect(change, text):
