@@ -300,5 +300,5 @@ def search(tmp_path, command, cells, *options):
 def test_fix_runs_the_cells_that_it_is_told(tmp_path):
     """The second cell fits no card."""
     done, found = search(tmp_path, "fix", UPDATES, "--gpu", "rtx3060", "--memory", "1300MiB", "--cells", "1,3")
-    assert done.returncode == 0 and any(row["fits"] for row in found["changes"]), (done.stderr, found)
+    assert done.returncode == 0 and any(row["fits"] for row in found["changes"]), f"{done.stderr}\n{found}"
     assert "--cells 1,3 --python" in " ".join(done.stdout.split() + done.stderr.split())

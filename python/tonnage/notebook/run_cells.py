@@ -11,9 +11,12 @@ import argparse
 import json
 import os
 import re
+import shutil
 import sys
+import tempfile
 
 _OWN = os.path.abspath(__file__)
+_LONGEST_FOLDER = 80  # of sockets: a path of theirs has at most 107 bytes, unix(7)
 _RESPAWNED = "TONNAGE_NOTEBOOK_PYTHON"  # this process was started as the Python of the kernelspec
 
 
@@ -206,6 +209,9 @@ def _run_in_kernel(options, order, environment, folder):
         notebook = nbformat.read(file, as_version=4)
     client = Client(notebook, timeout=None, allow_errors=options.keep_going, resources={"metadata": {"path": folder}})
     client.km = AsyncKernelManager(kernel_name="python3", kernel_spec_manager=OwnSpecs())  # the client's own: it ends the kernel
+    sockets = tempfile.mkdtemp()
+    if len(sockets) < _LONGEST_FOLDER:  # ports are found and let go before the kernel takes them: another kernel may come first
+        client.km.transport, client.km.ip = "ipc", os.path.join(sockets, "kernel")
     try:
         with client.setup_kernel(cwd=folder):
             for _, index, _ in order:
@@ -215,6 +221,8 @@ def _run_in_kernel(options, order, environment, folder):
     except DeadKernelError:
         sys.stderr.write("tonnage: the notebook's kernel died\n")
         return 1
+    finally:
+        shutil.rmtree(sockets, ignore_errors=True)
     return 0
 
 
