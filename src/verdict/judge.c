@@ -194,6 +194,18 @@ hint_of_growth(struct tn_report *report, const char *end)
 	                          unit_of(&report->growth), end);
 }
 
+/* Bytes of the card when a growth whose end is known has come to it; TN_NO_FIGURE where it is not, or the program was seen to its end. */
+static int64_t
+at_the_end(const struct tn_report *report)
+{
+	const struct tn_report_growth *growth = &report->growth;
+	if (!growth->seen || growth->of == TN_NO_FIGURE || growth->last == TN_NO_FIGURE || growth->peak == TN_NO_FIGURE ||
+	    report->stopped == TN_STOPPED_END)
+		return TN_NO_FIGURE;
+	int64_t of_others = (int64_t)report->gpu.total_bytes - capacity_of(report);
+	return of_others + growth->peak + (growth->of - growth->last) * growth->bytes;
+}
+
 /* Memory that grows is a verdict of its own, unless the program was seen to its end. */
 static void
 judge_growth(struct tn_report *report)
@@ -209,7 +221,10 @@ judge_growth(struct tn_report *report)
 	if (report->verdict != TN_VERDICT_FITS || report->stopped == TN_STOPPED_END)
 		return;
 	if (growth->of != TN_NO_FIGURE && (far || growth->full_at > growth->of)) {
-		hint_of_growth(report, "but not enough to fill the card before the program ends");
+		char end[64];
+		snprintf(end, sizeof(end), "and comes to %s by the last of them, which fits",
+		         tn__human_bytes(at_the_end(report), bytes));
+		hint_of_growth(report, end);
 	} else if (far) {
 		hint_of_growth(report, "too little to fill the card in a million of them");
 	} else {
@@ -244,13 +259,15 @@ judge_requests(struct tn_report *report)
 
 #define LARGEST_CARD 1e15 /* bytes: more than any will have */
 
-/* The bytes that a card would have to offer: the peak, or what was held and asked for when the card was full. */
+/* The bytes that a card would have to offer: the peak, what a growth comes to, or what was held and asked for when the card was full. */
 static int64_t
 needed_bytes(const struct tn_report *report)
 {
 	int64_t needed = report->device_peak;
 	if (needed == TN_NO_FIGURE)
 		return TN_NO_FIGURE;
+	if (report->verdict == TN_VERDICT_FITS && at_the_end(report) > needed)
+		return at_the_end(report);
 	int64_t held = report->at_oom.device_bytes;
 	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY && report->oom.requested_bytes != TN_NO_FIGURE &&
 	    held != TN_NO_FIGURE && held + report->oom.requested_bytes > needed)

@@ -361,6 +361,38 @@ def test_the_survey_says_what_can_be_tried(on_cpu):
     assert not {"sgd_no_momentum", "sdpa", "kv_cache", "half_weights", "detach", "alloc"} & set(possible)
 
 
+@pytest.mark.parametrize("mode", ["eval", "train"])
+@pytest.mark.parametrize("option", [False, True])
+def test_what_only_evaluates_is_not_offered_updates(on_cpu, mode, option):
+    """Its optimizer is made either way. In eval() a sample's results do not hang on its batch."""
+    size = "parser.parse_args().batch_size" if option else "4"
+    document = on_cpu(
+        f"""
+        import argparse, torch
+        from torch import nn
+        from torch.utils.data import DataLoader
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--batch-size", type=int, default=4)
+        size = {size}
+        model = nn.Sequential(nn.Linear(4, 4), nn.Dropout()).{mode}()
+        optimizer = torch.optim.AdamW(model.parameters())
+        def train():
+            optimizer.zero_grad()
+            model(torch.ones(2, 4)).sum().backward()
+            optimizer.step()
+        with torch.no_grad():
+            for x in DataLoader(torch.zeros(12, 4), batch_size=size):
+                model(x)
+        """,
+        "survey",
+    ).document
+    possible = {row["id"]: row["results"] for row in document["survey"]["possible"]}
+    assert not {"zero_grad", "foreach", "fused", "adam8bit", "offload_optimizer", "step_in_backward"} & set(possible)
+    if option:
+        assert possible["option_batch"] == ("same_up_to_rounding" if mode == "eval" else "different_training")
+    assert ("evaluation_batch" in possible) != option
+
+
 def test_empty_cache_goes_out_of_the_loop(saves):
     before, after, entry = saves(
         """

@@ -258,6 +258,28 @@ def test_an_evaluation_before_training_ends(run_with, wheel):
     assert done.stdout == "200 10\n" and steps(done)["stopped"] == "settled"
 
 
+def test_time_ends_an_evaluation_without_a_loader(run_with, wheel):
+    """The optimizer is made, and no step comes: what the hook knows is written before the run is ended."""
+    body = "from _tonnage_guest.state import settings\nsettings.seconds = 0\nwith torch.no_grad():\n    while True: net(torch.ones(2, 4))"
+    assert stop_after(run_with, wheel, body, TONNAGE_STEPS="auto") == (0, "limit", 2)
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(0, "9 10"), (60, "200 10")])
+def test_an_evaluation_before_training_is_cut_short_where_it_is_long(run_with, wheel, seconds, expected):
+    """A quick one may make what the training needs: only one of hundreds of batches is."""
+    body = "import _tonnage_guest.fast_forward as r\nr._LONG_SECONDS = %s\nprint(evaluate(), train())" % seconds
+    done = run_with(wheel, PROGRAM + body, TONNAGE_STEPS="auto")
+    assert done.stdout == expected + "\n" and steps(done)["stopped"] == "settled"
+
+
+def test_what_an_evaluation_keeps_before_any_step_is_a_growth(run_with, wheel):
+    body = PROGRAM.replace("fake_cuda.use(3); fake_cuda.free(3);", "fake_cuda.use(1 << 20);") + "print(evaluate())"
+    done = run_with(wheel, body, TONNAGE_STEPS="auto")
+    assert done.stdout == "200\n" and steps(done)["stopped"] == "settled" and steps(done)["seen"] == 0
+    growth = done.document["growth"]
+    assert (growth["unit"], growth["bytes"], growth["of"]) == ("evaluation batch", 1 << 20, 1000), growth
+
+
 def test_inference(run_with, wheel):
     done = run_with(wheel, HEAD + LOADERS + "print(evaluate())", TONNAGE_STEPS="auto")
     assert 8 <= int(done.stdout) < 20 and steps(done)["unit"] == "loader"

@@ -28,7 +28,7 @@ PROGRAM = """
         "_registered": (net, "weight", x), "_copied": (net,), "_hand_over": (False,), "_update_begins": (optimizer, (), {}),
         "_update_ended": (optimizer, (), {}), "_ask_for_rest": (None, None),
         "_observed": (0, 1000, 5, None), "_uncaught_in_thread": (error,), "_test_failed": (error,), "_begins": ((net(x),), ()),
-        "_ended": (), "_constructed": (optimizer,), "_count_updates": (optimizer, None), "_count_passes": ((x,), {}, None), "call_made": (net, net(x), None),
+        "_ended": (), "_constructed": (optimizer,), "_count_updates": (optimizer, None), "_count_passes": ((x,), {}, None), "call_ended": ((x,), {}, None), "call_made": (net, net(x), None),
         "_used": (sys.modules["_tonnage_guest.unused"]._Graph(0, 1, 0, True, (), 2, True),),
         "_freed": (sys.modules["_tonnage_guest.unused"]._Graph(0, 1, 0, True, (), 2, True),),
         "_fetched": (iterator, True, x), "_fill": (torch.ones(2),), "_zeroes": (optimizer,), "_pins": (x,),

@@ -330,6 +330,8 @@ test_growth_is_a_verdict(void **state)
 			assert_string_equal(report.findings[0].id, "growth");
 			assert_int_equal(report.findings[0].at->line, 31);
 			assert_int_equal(report.findings[0].severity == TN_SEVERITY_ERROR, rows[i].verdict == TN_VERDICT_GROWS);
+			bool of_known_end = rows[i].verdict == TN_VERDICT_FITS && rows[i].of != TN_NO_FIGURE;
+			assert_int_equal(strstr(report.findings[0].what, "and comes to ") != NULL, of_known_end);
 		}
 		tn__report_free(&report);
 	}

@@ -67,6 +67,14 @@ def test_a_leak_counts_only_as_far_as_the_program_goes(tonnage):
     assert 1500 < often.report["growth"]["full_at"] < 2000 and often.verdict == "grows", often.explain()
 
 
+def test_what_an_evaluation_keeps_before_any_training(tonnage):
+    """The optimizer is made, and 3,000 batches each keep 1 MiB; 200 of them are looked at, or fewer where they are slow."""
+    small, large = (tonnage(WHEEL, ["programs/leak.py", "evaluation"], f"--memory={card}") for card in ("1GiB", "8GiB"))
+    assert small.verdict == "grows" and 800 < small.report["growth"]["full_at"] < 1000, small.explain()
+    assert large.verdict == "fits" and "comes to 3." in " ".join(large.stderr.split()), large.explain()
+    assert large.report["growth"]["bytes_per_unit"] == MIB and large.report["smallest_gpu"] is not None, large.explain()
+
+
 @pytest.mark.parametrize("when", ["epoch", "steps"])
 def test_hf_trainer(tonnage, when):
     run = tonnage(WHEEL, ["programs/epochs_hf.py", when], imports=TRAINER)

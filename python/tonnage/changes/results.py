@@ -60,7 +60,7 @@ class Change:
         if self.effective == count:
             changed()
         else:
-            _write_sometimes()
+            write_sometimes()
 
     def cannot(self, reason):
         """The change cannot be applied; the first reason counts."""
@@ -195,7 +195,8 @@ def changed():
         write_now()
 
 
-def _write_sometimes():
+def write_sometimes():
+    """Something is known that has time."""
     if _pid is not None and time.monotonic() - _last_write >= _EVERY:
         write_now()
 

@@ -33,6 +33,7 @@ class _Facts:
         self.blocks = 0
         self.block = None
         self.batch_norm = False
+        self.calls_in_training_mode = 0
         self.moving_state = False  # a module of the model moves buffers in each forward pass
         self.eager_attention = False
         self.checkpointing_waits = False  # a model is trained in eval(), where what was configured does nothing
@@ -69,6 +70,7 @@ class _Facts:
             "blocks": self.blocks,
             "block": self.block,
             "batch_norm": self.batch_norm,
+            "calls_in_training_mode": self.calls_in_training_mode,
             "moving_state": self.moving_state,
             "eager_attention": self.eager_attention,
             "checkpointing_waits": self.checkpointing_waits,
@@ -107,6 +109,7 @@ def install(change):
     def loader(used, place):
         if isinstance(loaders.size_of(used), int):
             facts.batches.setdefault(loaders.size_of(used), place)
+            results.write_sometimes()
 
     def made(loader, frame):
         workers, ahead = loader.num_workers, loader.prefetch_factor
@@ -117,6 +120,7 @@ def install(change):
     def evaluation(used, place):
         if isinstance(loaders.size_of(used), int):
             facts.evaluation_batches.setdefault(loaders.size_of(used), place)
+            results.write_sometimes()
 
     def option(namespace, action, place):
         facts.options[command_line.option_of(action)] = getattr(namespace, action.dest)
@@ -138,12 +142,14 @@ def install(change):
         import torch
 
         if module.training:
+            facts.calls_in_training_mode += 1
             trained.add(module)
         elif torch.is_grad_enabled() and module in trained:
             facts.evaluation_with_graph += 1
         if id(module) not in looked:
             looked.update(id(part) for part in module.modules())
             _look_at(facts, torch, module)
+            results.write_sometimes()
 
     def trainer_arguments(fields):
         facts.training_arguments = True

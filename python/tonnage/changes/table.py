@@ -58,7 +58,14 @@ def _batch(facts):
 
 
 def _evaluation_batch(facts):
-    return _trains(facts) and any(batch > 1 for batch in facts["evaluation_batches"])
+    """Not beside the program's own option where it only infers, as _batch()."""
+    own = _infers(facts) and any(offer[0] == "option_batch" for offer in facts["offers"])
+    return any(batch > 1 for batch in facts["evaluation_batches"]) and not own
+
+
+def _each_by_itself(facts):
+    """What the program does with a sample does not hang on the batch that it comes in: loaders hand out batches to models in eval()."""
+    return _infers(facts) and not facts["calls_in_training_mode"] and bool(facts["batches"] or facts["evaluation_batches"])
 
 
 def _accumulates(facts):
@@ -75,6 +82,15 @@ def _written(name):
 
     def needs(facts):
         return name in facts["rewrites"]
+
+    return needs
+
+
+def _updates(name):
+    """The change finds something of an update to rewrite, and it was not seen that the program only infers."""
+
+    def needs(facts):
+        return name in facts["rewrites"] and not _infers(facts)
 
     return needs
 
@@ -134,7 +150,7 @@ ROWS = [
     Row("alloc", "settings of PyTorch's allocator", lambda facts: facts["cuda"], SAME, (), _ALLOCATOR, 0,
         {"rounding": 1}, choice=SETTINGS),
     Row("memory_fraction", "remove the program's own memory limit", _written("memory_fraction"), SAME, (), (None,), 0, {}),
-    Row("zero_grad", "free gradients right after the update", _any(_written("zero_grad"), _managed), SAME,
+    Row("zero_grad", "free gradients right after the update", _any(_updates("zero_grad"), _managed), SAME,
         ("step_in_backward",), (None,), 0, {"gradients": 1}),
     Row("no_grad", "evaluate under torch.no_grad()", _any(_written("no_grad"), lambda f: f["evaluation_with_graph"] > 0), SAME,
         (), (None,), 0, {"activations": 1}),
@@ -168,13 +184,13 @@ ROWS = [
         {"activations": 0.3, "temporaries": 1}, phases=("backward",)),
     Row("data_on_host", "keep the data set on the CPU", _written("data_on_host"), SAME, (), (None,), 1,
         {"temporaries": 1}),
-    Row("bucket_view", "keep gradients in DistributedDataParallel's buckets", _written("bucket_view"), SAME, (),
+    Row("bucket_view", "keep gradients in DistributedDataParallel's buckets", _updates("bucket_view"), SAME, (),
         (None,), 0, {"temporaries": 1}),
     Row("shard_state", "shard the optimizer state over the ranks (ZeroRedundancyOptimizer)", _sharded_by_ranks, SAME,
         ("step_in_backward", "offload_optimizer", "adam8bit", "adafactor"), (None,), 1, {"state": 1}),
-    Row("foreach", "update one parameter at a time (foreach=False)", _written("foreach"), ROUNDING, ("fused",),
+    Row("foreach", "update one parameter at a time (foreach=False)", _updates("foreach"), ROUNDING, ("fused",),
         (None,), 1, {"temporaries": 1}, phases=("optimizer",)),
-    Row("fused", "update in one fused kernel (fused=True)", _any(_written("fused"), _managed), ROUNDING,
+    Row("fused", "update in one fused kernel (fused=True)", _any(_updates("fused"), _managed), ROUNDING,
         ("foreach", "adafactor", "adam8bit"), (None,), 0, {"temporaries": 1}, phases=("optimizer",)),
     Row("accumulate", "gradient accumulation over smaller batches", _accumulates, ROUNDING,
         ("batch", "step_in_backward"), ("2", "4", "8", "16", "32"), 2,
@@ -183,11 +199,11 @@ ROWS = [
         {"activations": 0.9, "temporaries": 0.3}),
     Row("train_mode", "model.train() before the loop, so that checkpointing works",
         lambda facts: facts["checkpointing_waits"], ROUNDING, (), (None,), 0, {"activations": 0.9, "temporaries": 0.3}),
-    Row("step_in_backward", "update each parameter during backward", _written("step_in_backward"), ROUNDING,
+    Row("step_in_backward", "update each parameter during backward", _updates("step_in_backward"), ROUNDING,
         ("accumulate", "zero_grad", "offload_optimizer"), (None,), 1, {"gradients": 1}),
     Row("offload_activations", "offload activations to the CPU", _trains, SAME, (), (None,), 6,
         {"activations": 0.9}),
-    Row("offload_optimizer", "offload the optimizer state to the CPU", _written("offload_optimizer"), ROUNDING,
+    Row("offload_optimizer", "offload the optimizer state to the CPU", _updates("offload_optimizer"), ROUNDING,
         ("step_in_backward", "foreach", "fused", "adam8bit", "adafactor"), (None,), 7, {"state": 1, "temporaries": 1}),
     Row("sdpa", "scaled_dot_product_attention (keeps no scores)", _any(_written("sdpa"), lambda f: f["eager_attention"]),
         ROUNDING, (), (None,), 0, {"activations": 0.9, "temporaries": 0.9},
@@ -206,11 +222,11 @@ ROWS = [
         {"parameters": 0.5, "gradients": 0.5, "state": 0.5, "activations": 0.5, "temporaries": 0.5}),
     Row("batch", "a smaller batch", _batch, DIFFERENT, ("accumulate",), (), 1,
         {"activations": 1, "temporaries": 1, "rounding": 1}, choice=BATCH),
-    Row("sgd_no_momentum", "SGD without momentum", _written("sgd_no_momentum"), DIFFERENT, (), (None,), 0,
+    Row("sgd_no_momentum", "SGD without momentum", _updates("sgd_no_momentum"), DIFFERENT, (), (None,), 0,
         {"state": 1, "temporaries": 0.5}),
-    Row("adafactor", "Adafactor instead of Adam", _any(_written("adafactor"), _managed), DIFFERENT,
+    Row("adafactor", "Adafactor instead of Adam", _any(_updates("adafactor"), _managed), DIFFERENT,
         ("adam8bit", "fused"), (None,), 1, {"state": 1, "temporaries": 0.5}),
-    Row("adam8bit", "8-bit Adam", _written("adam8bit"), DIFFERENT, ("adafactor", "fused"), (None,), 1,
+    Row("adam8bit", "8-bit Adam", _updates("adam8bit"), DIFFERENT, ("adafactor", "fused"), (None,), 1,
         {"state": 0.75, "temporaries": 0.5}),
     Row("half_weights", "weights in 16 bits", _infers, DIFFERENT, (), ("bf16", "fp16"), 0,
         {"parameters": 0.5, "activations": 0.5, "temporaries": 0.5}),
@@ -259,8 +275,10 @@ def worse(one, two):
 def possible(facts):
     """[{"id", "title", "results", "values", "at_most"}] of what may be tried in a program with these facts; it saves no more than so many
     bytes, where that is known. Of the program's own options each value has its number of pieces that a batch is cut into."""
-    weak = "option_accumulate" if _sees_pieces(facts) else None
-    own = [{"id": name, "title": title, "results": DIFFERENT if name == weak else promise, "values": [words for words, pieces in rows],
+    promises = {"option_accumulate": DIFFERENT} if _sees_pieces(facts) else {}
+    if _each_by_itself(facts):
+        promises["option_batch"] = ROUNDING
+    own = [{"id": name, "title": title, "results": promises.get(name, promise), "values": [words for words, pieces in rows],
             "pieces": [pieces for words, pieces in rows]}
            for name, title, promise, rows in facts["offers"]]
     return own + [{"id": row.id, "title": row.title, "results": _results(row, facts), "values": _values(row, facts),
@@ -273,10 +291,10 @@ def module_of(name):
 
 
 def _results(row, facts):
-    """The promise, as far as the facts alone weaken it: what sees a batch sees smaller ones, and weights that were pruned for good
-    are trained again."""
+    """The promise, as far as the facts alone change it: what sees a batch sees smaller ones, weights that were pruned for good are trained
+    again; and where nothing is trained a smaller batch is as good."""
     weak = (row.id == "accumulate" and _sees_pieces(facts)) or (row.id == "prune_remove" and _trains(facts))
-    return DIFFERENT if weak else row.results
+    return DIFFERENT if weak else ROUNDING if row.id == "batch" and _each_by_itself(facts) else row.results
 
 
 def _sees_pieces(facts):

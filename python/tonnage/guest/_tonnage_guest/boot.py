@@ -150,7 +150,7 @@ def _wire(detail):
         events.memory_piles_up.subscribe(trainings.out_of_memory)
     else:
         events.update_ended.subscribe(trainings.update_began)  # nobody watches beginnings; changes ask what was trained
-    events.call_ended.subscribe(steps.call_ended)
+    events.call_ended.subscribe(steps.call_ended, settle.call_ended)
     events.optimizer_made.subscribe(facts.note_optimizer, trainings.optimizer_made, steps.optimizer_made)
     events.update_ended.subscribe(facts.note_optimizer, steps.update_ended)
     events.batch_fetched.subscribe(shapes.batch_fetched, inputs.batch_fetched, steps.batch_fetched)

@@ -6,6 +6,7 @@
 """
 
 import collections
+import time
 import weakref
 
 from . import frames, growth, origin, peaks, torchapi
@@ -15,6 +16,7 @@ _TRIFLE = 64 << 10  # bytes that bring nothing new: results that are kept on the
 _RECENT = 4  # steps since the last batch, for the work to come from that loader
 _MAX_LOOPS = 256
 _MAX_FRAMES = 40
+_clock = time.monotonic
 
 loops = {}  # the program's place and the functions between it and the loader -> Loop
 _epochs = weakref.WeakKeyDictionary()  # iterator -> Epoch
@@ -76,7 +78,7 @@ class Epoch:
     """One pass of an iterator."""
 
     __slots__ = ("loop", "number", "length", "batches", "updates", "since_update", "updated", "quiet", "reading", "high",
-                 "first_step", "watch", "ended", "can_end", "again", "__weakref__")
+                 "first_step", "watch", "began", "ended", "can_end", "again", "__weakref__")
 
     def __init__(self, loop, length):
         self.loop = loop
@@ -91,12 +93,18 @@ class Epoch:
         self.high = self.reading.highest()
         self.first_step = state.steps
         self.watch = growth.Watch("evaluation batch", loop.place, length)
+        self.began = _clock()
         self.ended = self.can_end = False
         self.again = loop.seen is not None  # not the first one in the fast-forward
 
     def batches_a_step(self):
         """How many batches a step takes, as seen so far."""
         return max(1, round(self.batches / max(1, state.steps - self.first_step)))
+
+    def seconds_left(self):
+        """As long as it has taken so far, where its length is unknown."""
+        so_far = _clock() - self.began
+        return so_far if self.length is None else so_far / max(1, self.batches) * (self.length - self.batches)
 
     def batch_is_over(self, new_shape, phase):
         """What became of the last batch, as the next one is fetched; it was in this phase last."""
@@ -123,7 +131,8 @@ class Epoch:
         new = new or self.loop.volumes.isdisjoint((used - 1, used, used + 1))
         self.loop.volumes.add(used)
         self.quiet = 0 if new else self.quiet + 1
-        if not self.loop.trains and state.updates:
+        evaluates = state.updates or (state.trains and not state.backwards)  # where nothing trains, steps tell (step_growth.py)
+        if not self.loop.trains and evaluates:
             growth.note(self.watch, self.batches, now.allocated, now.allocated_peak if grew else None)
             if self.watch.may_grow():
                 self.quiet = 0
@@ -182,6 +191,8 @@ def micro_batches():
 def read():
     """What the allocators say now; bytes of the device that has most, but all that was ever asked for. What is reserved on an unlimited
     card is told as 0: a cache that grows there is nothing new."""
+    if not state.peaks:
+        peaks.read()  # no step has ended yet
     rows = [stats for stats in map(torchapi.stats, state.peaks) if stats]
     allocated = [row["allocated_bytes"]["all"] for row in rows]
     requested = [row.get("requested_bytes", row["allocated_bytes"])["all"] for row in rows]

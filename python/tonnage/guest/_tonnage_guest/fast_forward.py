@@ -12,7 +12,7 @@ start of a training epoch to the start of the next one at the same place; epochs
 asked in a trial of `fix` once the unchanged program was ended so: in which of its epochs of training something new came last is
 known then (TONNAGE_LAST_NEWS), and the first round behind it that brings nothing ends the trial.
 
-Invariant: nothing is shortened before begin() was called, but evaluation loops of more than 200 batches that have settled.
+Invariant: nothing is shortened before begin() was called, but long evaluation loops that have settled.
 This part never asks to stop and never writes; settle.py and steps.py do.
 """
 
@@ -26,6 +26,7 @@ _QUIET = 8  # batches of an evaluation loop that bring nothing new, until it end
 _QUIET_IN_TRIAL = 4  # where the unchanged program is known to settle,
 _QUIET_AGAIN = 1  # when the loop was gone through in the fast-forward before
 _MAX_BATCHES = 200  # of one evaluation loop
+_LONG_SECONDS = 20.0  # that one before any training is not waited for
 _QUIET_SECONDS = 4.0  # without anything new, with a whole round in them, until the fast-forward is over;
 _QUIET_SHARE = 0.1  # or this share of the time so far, where that is longer
 _MAX_DATASETS = 256
@@ -209,7 +210,7 @@ def _is_over(epoch, frame):
     if epoch.ended:
         return True
     if state.fast_forward is None:
-        return _endless_evaluation(epoch) and _end(epoch)
+        return _evaluation_alone(epoch) and _end(epoch)
     planned = trainers.end_with_this_batch(frame)
     if planned is not None:
         epoch.length = planned
@@ -227,10 +228,14 @@ def _has_shown_all(epoch):
     return epoch.quiet >= enough and (epoch.batches > 2 * epochs.micro_batches() or not state.torch.is_grad_enabled())
 
 
-def _endless_evaluation(epoch):
-    """An evaluation before training has settled, which would take all the time."""
-    return (state.trains and not epoch.loop.trains and not state.torch.is_grad_enabled()
-            and epoch.batches >= _MAX_BATCHES and (epoch.quiet >= _QUIET or epoch.watch.certain()))
+def _evaluation_alone(epoch):
+    """An evaluation before training has settled, which would take all the time. Before any training it may be all that the program does
+    (its optimizer is made either way), or make what the training needs: then it goes on where that is quick."""
+    if not state.trains or epoch.loop.trains or state.torch.is_grad_enabled():
+        return False
+    if epoch.batches < _MAX_BATCHES and (state.backwards or epoch.seconds_left() < _LONG_SECONDS):
+        return False
+    return epoch.quiet >= _QUIET or epoch.watch.certain()
 
 
 def _end(epoch):
@@ -242,7 +247,7 @@ def _end(epoch):
 def _note_end(epoch, given):
     """An epoch ends after so many batches."""
     if epoch.loop.note_end(epoch, given) and state.stopped is None:
-        state.stopped = state.fast_forward
+        state.stopped = state.fast_forward or "settled"
 
 
 def _all_seen():

@@ -100,6 +100,16 @@ def batch_begins(batch):
     after_batch()
 
 
+@guard.guarded
+def call_ended(args, kwargs, frame):
+    """A module was called from outside: where no step comes, this is where the time is looked at."""
+    steps_come = state.steps > 0 and state.phase != "evaluation"
+    if steps_come or _steps.asked or settings.requests or not settings.watch_settling or state.fast_forward is not None:
+        return
+    if _elapsed() >= settings.seconds:
+        _stop("limit")
+
+
 def after_batch():
     """Ends a fast-forward that has taken long enough."""
     if state.fast_forward is None or _steps.asked:
