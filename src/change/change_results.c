@@ -164,6 +164,8 @@ read_pace(const json_t *object, struct tn_pace *pace)
 	*pace = (struct tn_pace){ .updates = updates,
 		                      .samples = tn__json_read_figure(object, "samples"),
 		                      .tokens = tn__json_read_figure(object, "tokens"),
+		                      .elements = tn__json_read_figure(object, "elements"),
+		                      .samples_of_call = tn__json_read_figure(object, "samples_of_call"),
 		                      .backward = tn__json_read_figure(object, "backward"),
 		                      .loss_share = json_is_number(share) ? json_number_value(share) : NAN };
 	for (size_t i = 0; i < json_array_size(rates) && i < TN_RATES; i++)

@@ -45,6 +45,8 @@ struct tn_followed {
 struct tn_pace {
 	int64_t updates;         /* that were seen; 0: none, and the rest says nothing */
 	int64_t samples, tokens; /* of an update, at the model; 0 or TN_NO_FIGURE: unknown, or not the same in all */
+	int64_t elements;        /* of an update, of what the model is called with; 0 or TN_NO_FIGURE: unknown */
+	int64_t samples_of_call; /* the first dimension of that; 0 or TN_NO_FIGURE: unknown */
 	int64_t backward;        /* passes of an update */
 	double loss_share;       /* how often its losses count: 1 for a quarter of each of four; NAN: unknown */
 	struct tn_followed followed[TN_FOLLOWED]; /* parameters of different optimizers */

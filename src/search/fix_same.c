@@ -88,6 +88,21 @@ coupled_product(const struct tn_pace *before, const struct tn_pace *after)
 	return NULL;
 }
 
+/* True where an update is made of as much in more calls, each as long as before along its first dimension: the batch is another one. */
+static bool
+is_cut_behind_first(const struct tn_pace *before, const struct tn_pace *after)
+{
+	return before->samples_of_call > 0 && before->samples_of_call == after->samples_of_call && before->elements > 0 &&
+	       before->elements == after->elements;
+}
+
+static bool
+is_of_other_samples(const struct tn_pace *before, const struct tn_pace *after)
+{
+	return before->samples > 0 && after->samples > 0 && before->samples != after->samples &&
+	       !is_cut_behind_first(before, after);
+}
+
 /* Why the updates are not the same; the caller frees; NULL: nothing that was seen differs. */
 static char *
 difference(const struct tn_pace *before, const struct tn_pace *after)
@@ -99,7 +114,7 @@ difference(const struct tn_pace *before, const struct tn_pace *after)
 	int length = 0;
 	if (after->updates <= 0)
 		length = asprintf(&words, "no update was seen");
-	else if (before->samples > 0 && after->samples > 0 && before->samples != after->samples)
+	else if (is_of_other_samples(before, after))
 		length = asprintf(&words, "an update uses %lld samples, %lld when unchanged", (long long)after->samples,
 		                  (long long)before->samples);
 	else if (before->tokens > 0 && after->tokens > 0 && before->tokens != after->tokens)
@@ -186,7 +201,10 @@ tn__fix_judge_updates(const struct tn_fix_search *search, struct tn_attempt *att
 double
 tn__fix_share_of_samples(const struct tn_fix_search *search, const struct tn_trial *trial)
 {
-	int64_t before = samples_of_update(&search->unchanged_large.outcome.changes),
-			after = samples_of_update(&trial->outcome.changes);
+	const struct tn_change_results *unchanged = &search->unchanged_large.outcome.changes,
+								   *changed = &trial->outcome.changes;
+	int64_t before = samples_of_update(unchanged), after = samples_of_update(changed);
+	if (is_cut_behind_first(&unchanged->pace, &changed->pace))
+		return 1;
 	return before > 0 && after > 0 ? (double)after / (double)before : 0;
 }

@@ -106,6 +106,12 @@ def test_of_two_batches_that_are_as_plain_neither_is_taken():
     assert offered(option("--batch", 8), option("--batch-size", 8)) == {}
 
 
+def test_of_two_batches_one_that_is_not_in_use_is_no_rival():
+    """transformer-xl: --gpu0_bsz is -1 on one GPU."""
+    found = offered(option("--batch_size", 22), option("--gpu0_bsz", -1), option("--batch_chunk", 1))
+    assert found["option_accumulate"][1][0] == ("--batch_chunk 2", 2) and found["option_batch"][1][0] == ("--batch_size 11", 2)
+
+
 def test_a_script_that_sets_its_globals_from_the_command_line(monkeypatch):
     options = package()[1]
     text = "steps = 5 * 8\nbatch_size = 12\nname = 'x'\nexec(open('configurator.py').read())\nlater = 3\n"

@@ -64,6 +64,20 @@ def test_offloaded_activations(saves):
     assert entry["results"] == "same"
 
 
+@pytest.mark.parametrize("backward", [
+    "if half:\n            optimizer.backward(loss)\n        else:\n            loss.backward()",
+    "if half:\n            with scale(loss, optimizer) as scaled:\n                scaled.backward()\n        else:\n            loss.backward()",
+    "with scale(loss, optimizer) as scaled:\n            scaled.backward()",
+])  # fmt: skip
+def test_the_pass_is_started_in_a_branch_behind_the_loss(saves, backward):
+    """As with apex: its optimizer goes backward, or what is differentiated is made by a context."""
+    program = ADAM.replace("        loss.backward()", "        " + backward).replace(
+        "    model = Net()", "    import contextlib\n    half = False\n\n    @contextlib.contextmanager\n"
+                            "    def scale(loss, optimizer):\n        yield loss\n\n    model = Net()")  # fmt: skip
+    before, after, entry = saves(program, "offload_activations")
+    assert before.allocated - after.allocated >= 6 * BLOCK
+
+
 def test_autocast_halves_activations(saves):
     before, after, entry = saves(ADAM, "autocast=bf16")
     # half of 8 blocks' inner activations, less the copies of the weights

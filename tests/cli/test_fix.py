@@ -212,7 +212,10 @@ def test_an_option_is_not_offered_where_it_would_not_arrive(fix):
 
 
 @pytest.mark.parametrize("other, why", [
-    ({"samples": 32}, "an update uses 32 samples, 64 when unchanged"),
+    ({"samples": 32, "elements": 32 * 22}, "an update uses 32 samples, 64 when unchanged"),
+    ({"samples": 128, "elements": 64 * 22, "samples_of_call": 64}, None),  # sequences that have time first: the batch is the other dimension
+    ({"samples": 128, "elements": 64 * 22, "samples_of_call": 128}, "an update uses 128 samples, 64 when unchanged"),
+    ({"samples": 128, "elements": 128 * 22, "samples_of_call": 64}, "an update uses 128 samples, 64 when unchanged"),
     ({"passes": [[[1, 1]], [[2, 1], [2, 1]]]}, "an update's gradients are made of 2 backward passes, of 1 when unchanged"),
     ({"passes": [[[1, 1], [1, 2]], []]}, "there are 2 backward passes from update to update, 1 when unchanged"),
     ({"loss_share": 2.0}, "the losses of an update are weighted 2 times, 1 times when unchanged"),
@@ -225,7 +228,7 @@ def test_an_option_is_not_offered_where_it_would_not_arrive(fix):
 ])
 def test_a_change_is_held_to_the_updates_that_it_promises(fix, other, why):
     """What made other updates is no longer offered as the same, and says why."""
-    before = {**UPDATES, "products": [[64, 64, 64]]}
+    before = {**UPDATES, "products": [[64, 64, 64]], "elements": 64 * 22, "samples_of_call": 64}
     wish = {"base": 1500, "saves": {"zero_grad": 800}, "pace": {"": before, "zero_grad": {**before, **other}},
             "possible": [row("zero_grad")]}  # fmt: skip
     first = fix(wish)[1]["changes"][0]

@@ -30,17 +30,20 @@ class Step:
         self.loop = source.above(self.statement, *LOOPS)
 
     def forward(self):
-        """The statements of the block that make the loss, as one range; [] when it is made elsewhere."""
+        """The statements that make the loss, as one range of a block; [] when it is made elsewhere. The pass may be started in a branch
+        behind them, or under a `with` that scales the loss."""
         wanted = names(self.loss) if self.loss is not None else set()
-        first = last = None
-        for index in range(self.index - 1, -1, -1):
-            statement = self.block[index]
-            made = stored(statement)
-            if made & wanted:
-                wanted = wanted | names(statement)
-                first = index
-                last = index if last is None else last
-        return self.block[first:last + 1] if first is not None else []
+        block, statement = self.block, self.statement
+        while statement in block:
+            made = _makers(block[:block.index(statement)], wanted)
+            outer = self.source.parents.get(statement)
+            if made or not isinstance(outer, (ast.If, ast.With)):
+                return made
+            for item in outer.items if isinstance(outer, ast.With) else ():
+                if item.optional_vars is not None and stored(item.optional_vars) & wanted:
+                    wanted = wanted | names(item.context_expr)
+            statement, block = outer, self.source.block(outer)
+        return []
 
     def makes_loss(self):
         """True when the statement is this call alone, on one line, and what is differentiated is computed in it, not only scaled or reduced."""
@@ -68,10 +71,21 @@ def steps(source):
     return found
 
 
+def _makers(statements, wanted):
+    """The statements from the first to the last that make what is wanted, by way of each other."""
+    first = last = None
+    for index in range(len(statements) - 1, -1, -1):
+        if stored(statements[index]) & wanted:
+            wanted = wanted | names(statements[index])
+            first = index
+            last = index if last is None else last
+    return statements[first:last + 1] if first is not None else []
+
+
 def _is_wrapper(name):
-    """accelerator.backward(loss), fabric.backward(loss), torch.autograd.backward(loss)"""
+    """accelerator.backward(loss), fabric.backward(loss), torch.autograd.backward(loss), and optimizer.backward(loss) of apex"""
     last = (name or "").rpartition(".")[2].lower()
-    return "accelerat" in last or "fabric" in last or last in ("autograd", "engine")
+    return "accelerat" in last or "fabric" in last or "optim" in last or last in ("autograd", "engine")
 
 
 def calls(source, *last_names):

@@ -96,13 +96,18 @@ def _chosen(options):
     for of, several in found.items():
         if of == "precision" and any(option.kind in ("flag", "bool") and option.value for option in several):
             continue  # it has one already
-        several.sort(key=lambda option: (-_plainness(option), -(option.typed is not None)))
-        if of not in ("batch", "accumulation") or len(several) == 1 or _plainness(several[0]) > _plainness(several[1]):
+        several.sort(key=_rank)
+        if of not in ("batch", "accumulation") or len(several) == 1 or _rank(several[0])[:2] < _rank(several[1])[:2]:
             chosen[of] = several[0]
     said = words(chosen["batch"].name) if "batch" in chosen and len(found["batch"]) > 1 else set()
     if "micro" in "".join(said) or {"batch", "gpu"} <= said:
         chosen.setdefault("total", found["batch"][1])  # --batch_size 64 --microbatch 8, --batch 64 --batch-gpu 8: the first is the whole
     return chosen
+
+
+def _rank(option):
+    """The first is the one that is meant: what says so plainly, then what is in use (`--gpu0_bsz -1` is not), then what was typed."""
+    return -_plainness(option), option.value is not None and not _positive(option.value), option.typed is None
 
 
 def _plainness(option):

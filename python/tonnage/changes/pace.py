@@ -15,13 +15,31 @@ from . import accumulate, coupled, hooks, passes, results
 
 _UPDATES = 64  # looked at
 _RATES = 16
-_calls = {}  # id of a model -> [parameters, samples, tokens] since the last update
+_calls = {}  # id of a model -> _Calls since the last update
 _passes = []  # of each backward pass since the last update: share of the loss (None: not known), a sum?, samples until then
-_updates = []  # of each: (samples, tokens, passes, share or None)
+_updates = []  # of each: (samples, tokens, passes, share or None, elements, samples of its last call)
 _rates = []
 _products = []  # of the first backward pass: what coupled.py found
 _sizes = {}
 _seen = 0
+
+
+class _Calls:
+    """What a model was called with. Samples are counted along the first dimension: where the batch is another one, as in sequences that
+    have time first, they are the length, and elements say that an update in pieces is the same."""
+
+    __slots__ = ("parameters", "samples", "tokens", "elements", "last")
+
+    def __init__(self, parameters=0):
+        self.parameters = parameters
+        self.samples = self.tokens = self.elements = self.last = 0
+
+    def add(self, tensor):
+        if tensor is not None and tensor.dim():
+            self.last = tensor.shape[0]
+            self.samples += tensor.shape[0]
+            self.elements += tensor.numel()
+            self.tokens += 0 if tensor.is_floating_point() else tensor.numel()
 
 
 def install(change):
@@ -46,6 +64,8 @@ def document():
         "loss_share": _always(columns[3]),
         "learning_rates": list(_rates),
         "products": list(_products),
+        "elements": _most_often(columns[4]),
+        "samples_of_call": _most_often(columns[5]),
     }
 
 
@@ -59,26 +79,21 @@ def _called(module, args, kwargs, frame):
             size = _sizes.get(id(module))
             if size is None:
                 size = _sizes[id(module)] = sum(each.numel() for each in module.parameters() if each.requires_grad)
-            samples, tokens = _batch(torch, (args, kwargs))
-            row = _calls.setdefault(id(module), [size, 0, 0])
-            row[1] += samples
-            row[2] += tokens
+            _calls.setdefault(id(module), _Calls(size)).add(_first(torch, (args, kwargs)))
     except Exception:
         pass  # a model that counts nothing is not compared
 
 
-def _batch(torch, value, depth=0):
-    """(samples, tokens) of the first tensor in a value that has any; tokens are those of whole numbers."""
+def _first(torch, value, depth=0):
+    """The first tensor with a dimension in a value; None: there is none."""
     if isinstance(value, torch.Tensor):
-        return (value.shape[0], 0 if value.is_floating_point() else value.numel()) if value.dim() else (0, 0)
+        return value if value.dim() else None
     if depth < 4 and isinstance(value, collections.abc.Mapping):
         value = list(value.values())
     if depth < 4 and isinstance(value, (list, tuple)):
-        for item in value:
-            found = _batch(torch, item, depth + 1)
-            if found[0]:
-                return found
-    return 0, 0
+        found = (_first(torch, item, depth + 1) for item in value)
+        return next((each for each in found if each is not None and each.shape[0]), None)
+    return None
 
 
 def _backward(tensors, frame):
@@ -89,7 +104,7 @@ def _backward(tensors, frame):
         _look_for_products(tensors)
     if _seen < _UPDATES:
         share, sums, _ = accumulate.weight(tensors.grad_fn) if isinstance(tensors, torch.Tensor) else (None, False, False)
-        _passes.append((share, sums, _largest()[1]))
+        _passes.append((share, sums, _largest().samples))
 
 
 def _look_for_products(loss):
@@ -105,9 +120,9 @@ def _updated(optimizer, frame):
     if not _passes or _seen >= _UPDATES:
         return  # a second optimizer, or an update of something else
     _seen += 1
-    _, samples, tokens = _largest()
-    share = _whole_share(samples)
-    _updates.append((samples, tokens, len(_passes), None if share is None else round(share, 6)))
+    calls = _largest()
+    share = _whole_share(calls.samples)
+    _updates.append((calls.samples, calls.tokens, len(_passes), None if share is None else round(share, 6), calls.elements, calls.last))
     if len(_rates) < _RATES:
         _rates.append(max((float(group["lr"]) for group in optimizer.param_groups if "lr" in group), default=0.0))
     _calls.clear()
@@ -117,8 +132,8 @@ def _updated(optimizer, frame):
 
 
 def _largest():
-    """[parameters, samples, tokens] of the largest model since the last update."""
-    return max(_calls.values(), default=[0, 0, 0])
+    """_Calls of the largest model since the last update."""
+    return max(_calls.values(), key=lambda calls: (calls.parameters, calls.samples, calls.tokens), default=_Calls())
 
 
 def _whole_share(samples):
