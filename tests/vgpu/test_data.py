@@ -2,11 +2,12 @@
 """--data shape: the peak of a program whose data is not there is that of the program that has it, to the byte, and what stood in is listed."""
 
 import json
+import struct
 import subprocess
 
 import jsonschema
 import pytest
-from conftest import HERE, ROOT, python_of
+from conftest import HERE, MAIN, ROOT, python_of
 
 FULL = "prog-servers"
 SCHEMA = json.loads((ROOT / "doc/format/run.schema.json").read_text())
@@ -30,6 +31,37 @@ def data(tmp_path_factory):
         return made[how]
 
     return folder
+
+
+def write_mnist(root):
+    """All files of MNIST, black, as its format has them (idx)."""
+    folder = root / "MNIST/raw"
+    folder.mkdir(parents=True)
+    for part, rows in (("train", 60000), ("t10k", 10000)):
+        (folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">4i", 0x803, rows, 28, 28) + bytes(rows * 28 * 28))
+        (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">2i", 0x801, rows) + bytes(range(10)) * (rows // 10))
+
+
+def test_a_data_set_of_torchvision_is_as_large_as_the_real_one(tonnage, tmp_path):
+    write_mnist(tmp_path / "there")
+    whole, made = (tonnage(MAIN, ["programs/data/sets.py", "MNIST", str(tmp_path / root)], "--gpu=rtx3060", *options)
+                   for root, options in (("there", ()), ("absent", ["--data=shape"])))  # fmt: skip
+    assert peaks(made) == peaks(whole) and made.stdout.split("\n")[0] == whole.stdout.split("\n")[0] == "60000 10000 (1, 28, 28) 1 10 10"
+    assert {(row["kind"], row["count"]) for row in made.report["stand_ins"]} == {("data_set", 60000), ("data_set", 10000)}, made.explain()
+    assert whole.report["stand_ins"] == [] and not (tmp_path / "absent").exists()
+
+
+@pytest.mark.parametrize("name, told", [("CIFAR100", "50000 10000 (3, 32, 32) 11 100 100"), ("CIFAR10", "50000 10000 (3, 32, 32) 1 10 10"),
+                                        ("FashionMNIST", "60000 10000 (1, 28, 28) 1 10 10")])  # fmt: skip
+def test_data_sets_of_torchvision(tonnage, tmp_path, name, told):
+    made = tonnage(MAIN, ["programs/data/sets.py", name, str(tmp_path / "absent")], "--gpu=rtx3060", "--data=shape")
+    assert peaks(made) and made.stdout.startswith(told), made.explain()
+
+
+def test_a_folder_of_a_data_set_that_exists_is_read_as_it_is(tonnage, tmp_path):
+    (tmp_path / "broken/cifar-10-batches-py").mkdir(parents=True)
+    run = tonnage(MAIN, ["programs/data/sets.py", "CIFAR10", str(tmp_path / "broken")], "--gpu=rtx3060", "--data=shape")
+    assert run.verdict != "fits" and run.report["stand_ins"] == [], run.explain()
 
 
 def peaks(run):

@@ -49,6 +49,7 @@ Sensors, and what answers in torch's place
     downloads   what the network wall did not let a program fetch
     fetched     models that `tonnage fetch` has fetched are found
     made_data   images that are not decoded, and data that is not there
+    made_sets   data sets of torchvision that are not there
     made_tables tables of `datasets` whose values are not there
     four_bits   settings that bitsandbytes keeps in tensors, where only headers are there
 

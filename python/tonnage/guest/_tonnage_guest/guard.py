@@ -43,7 +43,7 @@ SENSORS = (
     ("uploads", ("uploads", "trackers", "downloads", "held", "files"), "libraries that upload or write files past the C library are not held back here"),
     ("fetched", ("fetched",), "models that tonnage fetch has fetched are not found"),
     ("pretrained", ("pretrained",), "a program ends where torch.hub cannot download weights"),
-    ("made_data", ("made_data", "made_tables", "image_sizes"), "data is read and decoded as it is"),
+    ("made_data", ("made_data", "made_sets", "made_tables", "image_sizes"), "data is read and decoded as it is"),
     ("four_bits", ("four_bits",), "checkpoints quantised by bitsandbytes are not loaded from their headers"),
     ("ending", ("ending",), "what ended the program is judged by its exit status alone"),
     ("compiled_lines", ("generated",), "memory of compiled code is named by the call, not by the line it was compiled from"),

@@ -16,7 +16,7 @@ import os
 import threading
 import zlib
 
-from . import data_notes, guard, image_sizes, imports, made_tables
+from . import data_notes, guard, image_sizes, imports, made_sets, made_tables
 from .state import state
 
 _LEAST = 64  # of an image that is not decoded, each way
@@ -31,6 +31,8 @@ def install():
     imports.watch("PIL.AvifImagePlugin", functools.partial(_watch_own_load, "AvifImageFile"))
     imports.watch("PIL.PngImagePlugin", _watch_verify)
     imports.watch("torchvision.io.image", _watch_torchvision)
+    imports.watch("torchvision.datasets.mnist", made_sets.watch_mnist)
+    imports.watch("torchvision.datasets.cifar", made_sets.watch_cifar)
     imports.watch("datasets.utils.file_utils", made_tables.watch_files)
     imports.watch("datasets.table", made_tables.watch_tables)
 
