@@ -243,6 +243,38 @@ def test_batch_normalisation_makes_it_another_training(on_cpu):
     assert on_cpu(program, "accumulate=4").change("accumulate")["results"] == "different_training"
 
 
+FROZEN = """
+    class Frozen(nn.BatchNorm2d):
+        def train(self, mode=True):
+            return super().train(False)
+
+"""
+
+
+@pytest.mark.parametrize("made", ["Frozen(8).eval()", "nn.BatchNorm2d(8).eval()"])
+def test_frozen_batch_normalisation_keeps_the_training(on_cpu, made):
+    """A frozen backbone: in eval() each sample is normalised by the running averages."""
+    program = HEAD + FROZEN + MODELS["convolution"].replace("nn.GroupNorm(2, 8)", made) + LOOP
+    assert on_cpu(program, "accumulate=4").change("accumulate")["results"] == "same_up_to_rounding"
+
+
+UNOWNED = """
+    class Calls(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norms = [nn.BatchNorm2d(8)]
+
+        def forward(self, x):
+            return self.norms[0](x)
+
+"""
+
+
+def test_batch_normalisation_that_no_model_owns_counts(on_cpu):
+    program = HEAD + UNOWNED + MODELS["convolution"].replace("nn.GroupNorm(2, 8)", "Calls()") + LOOP
+    assert on_cpu(program, "accumulate=4").change("accumulate")["results"] == "different_training"
+
+
 MOVING = """
     class Average(nn.Module):
         def __init__(self):

@@ -135,18 +135,26 @@ def _takes_references(value):
 
 
 def watch_what_sees_pieces(change):
-    """Batch normalisation sees smaller batches, and buffers that each forward pass moves are moved more often."""
+    """Batch normalisation in training mode sees smaller batches, and buffers that each forward pass moves are moved more often. Frozen
+    layers, in eval(), see samples. Of layers that no model was called with, how they were made is all that is known."""
     from _tonnage_guest import imports
 
-    looked = weakref.WeakSet()
+    counts = weakref.WeakKeyDictionary()  # a model -> how often it was called
+    made, known = weakref.WeakSet(), weakref.WeakSet()  # layers; those of models that were called
 
     def called(root, frame):
-        if root.training and root not in looked:
-            looked.update(root.modules())
-            part = moving_state.of(root)
-            if part is not None:
-                change.weaken(table.DIFFERENT)
-                arguments.say(change, _MOVING % type(part).__name__)
+        counts[root] = count = counts.get(root, 0) + 1
+        if count & (count - 1):
+            return  # a layer may be thawed later: it is looked at again, ever more seldom
+        norms = [part for part in root.modules() if isinstance(part, sys.modules["torch"].nn.modules.batchnorm._BatchNorm)]
+        known.update(norms)
+        if any(each.training for each in norms) or any(each.training and each not in known for each in made):
+            change.weaken(table.DIFFERENT)
+            arguments.say(change, _BATCH_NORM)
+        part = moving_state.of(root) if root.training and count == 1 else None
+        if part is not None:
+            change.weaken(table.DIFFERENT)
+            arguments.say(change, _MOVING % type(part).__name__)
 
     def watch(module):
         cls = module._NormBase
@@ -155,8 +163,7 @@ def watch_what_sees_pieces(change):
         def __init__(self, *args, **kwargs):
             original(self, *args, **kwargs)
             if isinstance(self, module._BatchNorm):
-                change.weaken(table.DIFFERENT)
-                arguments.say(change, _BATCH_NORM)
+                made.add(self)
 
         cls.__init__ = __init__
 

@@ -9,6 +9,7 @@ asks for.
 import functools
 import inspect
 import sys
+import weakref
 
 from _tonnage_guest import calls, events, frames, imports
 
@@ -319,23 +320,62 @@ def on_batch(callback):
 
 
 def watch_training_mode():
-    """Keeps `training` right."""
+    """Keeps `training` right. What a module says to its parts counts as one call; parts that are frozen beside a model that trains (batch
+    normalisation, a backbone) say nothing of it."""
     if "mode" in _installed:
         return
     _installed.add("mode")
+    told = _Told()
 
     def watch(module):
         original = module.Module.train
 
         @functools.wraps(original)
         def train(self, mode=True):
-            global training
-            training = bool(mode)
-            return original(self, mode)
+            outermost, told.inside = not told.inside, True
+            try:
+                return original(self, mode)
+            finally:
+                if outermost:
+                    told.inside = False
+                    told.take(self, mode)
 
         module.Module.train = train
 
     imports.watch("torch.nn.modules.module", watch)
+
+
+class _Told:
+    """Which model was told to train."""
+
+    def __init__(self):
+        self.inside = False  # a call of train() is under way
+        self._model = None  # weak reference to the one that was told last
+
+    def take(self, module, mode):
+        """A module was told. Never raises."""
+        global training
+        try:
+            if mode:
+                self._model = weakref.ref(module)
+            if mode or not self._is_part(module):
+                training = bool(mode)
+        except Exception:
+            training = bool(mode)  # a module of another shape
+
+    def _is_part(self, module):
+        """True for a layer of normalisation or dropout, and for less than all of the model that trains."""
+        norm, drop = sys.modules.get("torch.nn.modules.batchnorm"), sys.modules.get("torch.nn.modules.dropout")
+        if (norm and isinstance(module, norm._NormBase)) or (drop and isinstance(module, drop._DropoutNd)):
+            return True
+        model = self._model() if self._model is not None else None
+        if model is None or model is module or all(part is not module for part in model.modules()):
+            return False
+        return _size(module) < _size(model)
+
+
+def _size(module):
+    return sum(each.numel() for each in module.parameters())
 
 
 # ---- modules ----
