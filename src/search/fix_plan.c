@@ -454,8 +454,10 @@ tn__fix_plan_sequels(struct tn_fix_search *search, int index, size_t most)
 		if (i == index || !may_join(then) || !go_together(first, then) || is_there(search, first, then))
 			continue;
 		int64_t sum = most_of_rest(first, then);
+		bool of_phase = tn__change_facts(then->found.parts[0])->phases[0] !=
+		                '\0'; /* what is for this peak comes first */
 		if (sum >= rest)
-			pairs[count++] = (struct pair){ index, i, then->found.cost, sum };
+			pairs[count++] = (struct pair){ index, i, then->found.cost + (of_phase ? 0 : 100), sum };
 	}
 	qsort(pairs, count, sizeof(pairs[0]), by_rank);
 	for (size_t i = 0; i < count && i < most; i++) {

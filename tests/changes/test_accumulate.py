@@ -421,3 +421,34 @@ def test_the_patch_of_a_loader_whose_size_is_handed_on(on_cpu):
     patched = on_cpu(program, patch=after.change("accumulate")["patch"])
     for one, two in zip(json.loads(before.stdout), json.loads(patched.stdout)):
         assert two == pytest.approx(one, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("changes", ["accumulate=4,evaluation_batch=5", "evaluation_batch=5,accumulate=4"])
+def test_evaluation_in_smaller_batches_goes_together_with_it(on_cpu, changes):
+    """Training and evaluation often need as much: neither change saves anything without the other. What fed training is none of the
+    second's, also where it is evaluated on afterwards."""
+    program = HEAD + MODELS["perceptron"].replace("44", "64") + """
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    training = DataLoader(data, batch_size=16)
+    others = DataLoader(data, batch_size=32)
+    sizes = []
+    model.register_forward_pre_hook(lambda module, args: sizes.append(len(args[0])))
+    for epoch in range(2):
+        model.train()
+        for x, y in training:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        trained = set(sizes)
+        model.eval()
+        del sizes[:]
+        with torch.no_grad():
+            for loader in (others, training):
+                for x, y in loader:
+                    model(x)
+                print(sorted(trained), sorted(set(sizes)))
+                del sizes[:]
+    """
+    outcome = on_cpu(program, changes)
+    assert outcome.stdout.splitlines()[-2:] == ["[4] [4, 5]", "[4] [4]"], outcome.stdout + outcome.stderr
+    assert outcome.change("evaluation_batch")["results"] == "same_up_to_rounding"

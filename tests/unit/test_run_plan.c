@@ -46,7 +46,9 @@ static int
 begin(void **state)
 {
 	static const char possible[] =
-		"[{\"changes\": [], \"survey\": {\"facts\": {\"batches\": [8]}, \"possible\": ["
+		"[{\"changes\": [], \"survey\": {\"facts\": {\"batches\": [8], \"evaluation_batches\": [8]}, \"possible\": ["
+		"{\"id\": \"map_location\", \"title\": \"load there\", \"results\": \"same\", \"values\": [\"1\"]},"
+		"{\"id\": \"evaluation_batch\", \"title\": \"fewer\", \"results\": \"same_up_to_rounding\", \"values\": []},"
 		"{\"id\": \"accumulate\", \"title\": \"pieces\", \"results\": \"same_up_to_rounding\", \"values\": [\"2\", \"4\", \"8\"]},"
 		"{\"id\": \"fused\", \"title\": \"one kernel\", \"results\": \"same_up_to_rounding\", \"values\": [\"True\"]},"
 		"{\"id\": \"step_in_backward\", \"title\": \"early\", \"results\": \"same\", \"values\": [\"1\"]},"
@@ -134,9 +136,24 @@ test_a_sequel_saves_of_what_is_left(void **state)
 	assert_int_equal(place_of(search, "accumulate=8,fused=True"), before);
 	assert_int_equal(search->attempts[before].stage, TN_STAGE_RETRY_ON_CARD);
 	tn__fix_plan_sequels(search, first, 8);
-	assert_int_equal(place_of(search, "accumulate=8,offload_optimizer=1"), before + 1);
+	assert_int_equal(place_of(search, "accumulate=8,map_location=1"), before + 1);
+	assert_int_equal(place_of(search, "accumulate=8,offload_optimizer=1"), before + 2);
 	assert_int_equal(search->count,
-	                 before + 2); /* no other training, no second batch, nothing that refuses to be paired */
+	                 before + 3); /* no other training, no second batch, nothing that refuses to be paired */
+}
+
+/* Training and evaluation need as much: neither saves anything by itself. */
+static void
+test_what_is_for_the_phase_of_the_rest_comes_before_what_helps_anywhere(void **state)
+{
+	struct tn_fix_search *search = *state;
+	tn__fix_plan(search);
+	int first = fall_short(search, "accumulate=8", "evaluation",
+	                       (struct held){ .parameters = 1, .temporaries = 10 * GIB });
+	int before = search->count;
+	tn__fix_plan_sequels(search, first, 1);
+	assert_int_equal(search->count, before + 1);
+	assert_non_null(strstr(search->attempts[before].found.changes, "accumulate=8,evaluation_batch="));
 }
 
 static void
@@ -159,6 +176,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_what_can_do_nothing_for_the_peak_waits_for_another, begin, end),
 		cmocka_unit_test_setup_teardown(test_a_sequel_saves_of_what_is_left, begin, end),
+		cmocka_unit_test_setup_teardown(test_what_is_for_the_phase_of_the_rest_comes_before_what_helps_anywhere, begin,
+		                                end),
 		cmocka_unit_test_setup_teardown(test_no_sequel_where_the_peak_is_not_told_or_nothing_helps_it, begin, end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@ from . import arguments, code, hooks, rewrite, source
 
 _FRAMES = 30
 _made = weakref.WeakKeyDictionary()  # loader -> place
-_judged = weakref.WeakSet()  # samplers of batches that were looked at
+_fed = weakref.WeakSet()  # samplers of batches that have fed training: what is evaluated on them later is none of an evaluation's
 _by_sampler = weakref.WeakKeyDictionary()  # sampler of batches -> place of the loader that was made first
 _installed = False
 _optimizers = 0
@@ -22,30 +22,36 @@ _optimizers = 0
 
 def watch(callback):
     """callback(loader, place) for each loader that feeds training, before it gives its first batch."""
-    _watch(callback, feeds_training)
+    _watch(callback, True)
 
 
 def watch_evaluation(callback):
     """callback(loader, place) for each loader that feeds what is no training in a program that trains, before it gives
     its first batch."""
-    _watch(callback, lambda frame: not feeds_training(frame))
+    _watch(callback, False)
 
 
-def _watch(callback, is_wanted):
+def _watch(callback, of_training):
     global _installed
     if not _installed:
         _installed = True
         hooks.on_loader(_note)
         hooks.on_optimizer(_note_optimizer)
+    judged = weakref.WeakSet()  # samplers of batches that this one has looked at
 
     def epoch(loader, frame):
         sampler = loader.batch_sampler
-        if sampler is None or sampler in _judged or _is_hugging_faces(loader, frame):
+        if sampler is None or sampler in judged or _is_hugging_faces(loader, frame):
             return
-        if is_wanted(frame):
-            _judged.add(sampler)
+        trains = feeds_training(frame)
+        if trains:
+            _fed.add(sampler)
+        if trains == of_training and (trains or sampler not in _fed):
+            judged.add(sampler)
             callback(loader, place_of(loader))
-            _judged.add(loader.batch_sampler)  # the callback may have put another there
+            judged.add(loader.batch_sampler)  # the callback may have put another there
+            if trains:
+                _fed.add(loader.batch_sampler)
 
     hooks.on_epoch(epoch)
 
