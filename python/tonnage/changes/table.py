@@ -64,8 +64,9 @@ def _evaluation_batch(facts):
 
 
 def _each_by_itself(facts):
-    """What the program does with a sample does not hang on the batch that it comes in: loaders hand out batches to models in eval()."""
-    return _infers(facts) and not facts["calls_in_training_mode"] and bool(facts["batches"] or facts["evaluation_batches"])
+    """What the program does with a sample does not hang on the batch that it comes in: loaders hand out batches to models in eval(), and
+    an optimizer is made, so that it is an evaluation and draws nothing, as a generation may."""
+    return _infers(facts) and not facts["calls_in_training_mode"] and bool(facts["evaluation_batches"])
 
 
 def _accumulates(facts):
@@ -291,10 +292,10 @@ def module_of(name):
 
 
 def _results(row, facts):
-    """The promise, as far as the facts alone change it: what sees a batch sees smaller ones, weights that were pruned for good are trained
-    again; and where nothing is trained a smaller batch is as good."""
+    """The promise, as far as the facts alone weaken it: what sees a batch sees smaller ones, and weights that were pruned for good
+    are trained again."""
     weak = (row.id == "accumulate" and _sees_pieces(facts)) or (row.id == "prune_remove" and _trains(facts))
-    return DIFFERENT if weak else ROUNDING if row.id == "batch" and _each_by_itself(facts) else row.results
+    return DIFFERENT if weak else row.results
 
 
 def _sees_pieces(facts):
