@@ -280,6 +280,13 @@ def test_what_an_evaluation_keeps_before_any_step_is_a_growth(run_with, wheel):
     assert (growth["unit"], growth["bytes"], growth["of"]) == ("evaluation batch", 1 << 20, 1000), growth
 
 
+def test_what_is_filled_before_training_is_no_growth(run_with, wheel):
+    """A data set that a quick loop moves to the card: it has come to its end."""
+    body = PROGRAM.replace("fake_cuda.use(3); fake_cuda.free(3);", "fake_cuda.use(1 << 20);").replace("data, batch_size=2", "data, batch_size=20")
+    done = run_with(wheel, body + "print(evaluate(), train())", TONNAGE_STEPS="auto")
+    assert done.stdout.split()[0] == "100" and steps(done)["stopped"] == "settled" and done.document["growth"] is None
+
+
 def test_inference(run_with, wheel):
     done = run_with(wheel, HEAD + LOADERS + "print(evaluate())", TONNAGE_STEPS="auto")
     assert 8 <= int(done.stdout) < 20 and steps(done)["unit"] == "loader"

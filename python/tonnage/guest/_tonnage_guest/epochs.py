@@ -131,9 +131,10 @@ class Epoch:
         new = new or self.loop.volumes.isdisjoint((used - 1, used, used + 1))
         self.loop.volumes.add(used)
         self.quiet = 0 if new else self.quiet + 1
-        evaluates = state.updates or (state.trains and not state.backwards)  # where nothing trains, steps tell (step_growth.py)
-        if not self.loop.trains and evaluates:
-            growth.note(self.watch, self.batches, now.allocated, now.allocated_peak if grew else None)
+        before_training = state.trains and not state.backwards  # where nothing trains, steps tell (step_growth.py)
+        if not self.loop.trains and (state.updates or before_training):
+            peak = now.allocated_peak if grew else None
+            growth.note(self.watch, self.batches, now.allocated, peak, may_end=not state.updates)
             if self.watch.may_grow():
                 self.quiet = 0
 

@@ -19,7 +19,7 @@ This part never asks to stop and never writes; settle.py and steps.py do.
 import sys
 import time
 
-from . import consumers, epochs, frames, guard, origin, trainers
+from . import consumers, epochs, frames, growth, guard, origin, trainers
 from .state import settings, state
 
 _QUIET = 8  # batches of an evaluation loop that bring nothing new, until it ends,
@@ -235,7 +235,10 @@ def _evaluation_alone(epoch):
         return False
     if epoch.batches < _MAX_BATCHES and (state.backwards or epoch.seconds_left() < _LONG_SECONDS):
         return False
-    return epoch.quiet >= _QUIET or epoch.watch.certain()
+    if epoch.watch.certain():
+        growth.goes_on(epoch.watch)
+        return True
+    return epoch.quiet >= _QUIET
 
 
 def _end(epoch):

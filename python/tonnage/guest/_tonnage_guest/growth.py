@@ -154,11 +154,18 @@ _found = _Found()
 
 
 @guard.alone
-def note(watch, number, allocated, peak):
-    """A unit of a watch is over."""
+def note(watch, number, allocated, peak, may_end=False):
+    """A unit of a watch is over. may_end: what grows may come to its end by itself, so that it is only told once goes_on() was called."""
     _found.latest = watch
     watch.add(number, allocated, peak)
-    if watch.certain() and watch not in _found.watches:
+    if watch.certain() and not may_end:
+        goes_on(watch)
+
+
+@guard.alone
+def goes_on(watch):
+    """A growth that is certain would have gone on: it is told."""
+    if watch not in _found.watches:
         _found.watches.append(watch)
 
 
