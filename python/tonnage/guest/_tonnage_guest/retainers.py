@@ -41,7 +41,7 @@ def _look(frame):
         best = _most(frame, True)
     if best is not None:
         _, name, owner, file, size, count = best
-        state.kept = {"name": name, "bytes": size, "tensors": count, "at": _line_of(name, owner, file)}
+        state.kept = {"name": name, "bytes": size, "tensors": count, "at": _line_of(name, owner, file, frame)}
 
 
 def _most(frame, through_objects):
@@ -175,22 +175,35 @@ def _is_plain(thing):
             and not isinstance(thing, (type, torch.nn.Module, torch.optim.Optimizer)))  # fmt: skip
 
 
-def _line_of(name, owner, file):
-    """Where something is added to it: the first such line of that file, or of the owner's class; or None."""
+def _line_of(name, owner, file, frame):
+    """Where something is added to it: the first such line of that file, or of the owner's class, in a function that runs now where there
+    is one; or None."""
     module = sys.modules.get(type(owner).__module__) if owner is not None else None
     files = [frames.absolute(module.__file__)] if getattr(module, "__file__", None) else []
     files.append(file)
     last = name.rpartition(".")[2]
     for file in files:
-        found = _adding_line(file, last)
+        found = _adding_line(file, last, _running(frame, file))
         if found is not None:
             file, found = cellnames.place_of(file, found) or (file, found)
             return {"file": file, "line": found, "function": None}
     return None
 
 
-def _adding_line(file, name):
-    return _first_line(file, lambda node: _adds(node, name))
+def _running(frame, file):
+    """The first lines of the functions of a file that run now; None stands for the module's own code."""
+    found = set()
+    while frame is not None:
+        code = frame.f_code
+        if frames.absolute(code.co_filename) == file:
+            found.add(None if code.co_name == "<module>" else code.co_firstlineno)
+        frame = frame.f_back
+    return found
+
+
+def _adding_line(file, name, running=()):
+    lines = _lines(file, lambda node: _adds(node, name))
+    return min((line for line, function in lines if function in running), default=None) or min((line for line, _ in lines), default=None)
 
 
 def _adds(node, name):
@@ -229,11 +242,24 @@ def _binding_line(file, name):
 
 
 def _first_line(file, wanted):
+    return min((line for line, _ in _lines(file, wanted)), default=None)
+
+
+def _lines(file, wanted):
+    """[(line, first line of the function that it stands in, None of none)] of the nodes of a file that are wanted."""
     text = "".join(linecache.getlines(file))
     if not text or len(text) > _LONGEST_SOURCE:
-        return None
+        return []
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):
-        return None
-    return min((node.lineno for node in ast.walk(tree) if wanted(node)), default=None)
+        return []
+    found, waiting = [], [(tree, None)]
+    while waiting:
+        node, function = waiting.pop()
+        if wanted(node):
+            found.append((node.lineno, function))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            function = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+        waiting.extend((child, function) for child in ast.iter_child_nodes(node))
+    return found
