@@ -166,6 +166,10 @@ say_verdict(const struct tn_printer *printer, const struct tn_report *report)
 		say_undecided(printer, report, name);
 	} else if (report->device_peak == TN_NO_FIGURE) {
 		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s", name);
+	} else if (tn__report_at_the_end(report) > report->device_peak) {
+		int64_t end = tn__report_at_the_end(report);
+		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s: %s at the end of what grows, %s to spare", name,
+		        tn__human_bytes(end, peak), tn__human_bytes((int64_t)report->gpu.total_bytes - end, spare));
 	} else {
 		tn__say(printer, TN_TINT_GOOD, 0, "Fits on %s: %s%s%s at the peak, %s to spare", name,
 		        together(report, "", ", ", number), bound_words(report), tn__human_bytes(report->device_peak, peak),

@@ -194,9 +194,8 @@ hint_of_growth(struct tn_report *report, const char *end)
 	                          unit_of(&report->growth), end);
 }
 
-/* Bytes of the card when a growth whose end is known has come to it; TN_NO_FIGURE where it is not, or the program was seen to its end. */
-static int64_t
-at_the_end(const struct tn_report *report)
+int64_t
+tn__report_at_the_end(const struct tn_report *report)
 {
 	const struct tn_report_growth *growth = &report->growth;
 	if (!growth->seen || growth->of == TN_NO_FIGURE || growth->last == TN_NO_FIGURE || growth->peak == TN_NO_FIGURE ||
@@ -223,7 +222,7 @@ judge_growth(struct tn_report *report)
 	if (growth->of != TN_NO_FIGURE && (far || growth->full_at > growth->of)) {
 		char end[64];
 		snprintf(end, sizeof(end), "and comes to %s by the last of them, which fits",
-		         tn__human_bytes(at_the_end(report), bytes));
+		         tn__human_bytes(tn__report_at_the_end(report), bytes));
 		hint_of_growth(report, end);
 	} else if (far) {
 		hint_of_growth(report, "too little to fill the card in a million of them");
@@ -266,8 +265,8 @@ needed_bytes(const struct tn_report *report)
 	int64_t needed = report->device_peak;
 	if (needed == TN_NO_FIGURE)
 		return TN_NO_FIGURE;
-	if (report->verdict == TN_VERDICT_FITS && at_the_end(report) > needed)
-		return at_the_end(report);
+	if (report->verdict == TN_VERDICT_FITS && tn__report_at_the_end(report) > needed)
+		return tn__report_at_the_end(report);
 	int64_t held = report->at_oom.device_bytes;
 	if (report->verdict == TN_VERDICT_OUT_OF_MEMORY && report->oom.requested_bytes != TN_NO_FIGURE &&
 	    held != TN_NO_FIGURE && held + report->oom.requested_bytes > needed)

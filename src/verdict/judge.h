@@ -27,6 +27,8 @@ struct tn_ending {
 /* Sets verdict, exit status and `stopped` from the ending, and everything that follows from other fields:
  * growth, shortage, cause, uncertainty, smallest card. Call once, last. */
 void tn__report_judge(struct tn_report *report, const struct tn_ending *ending);
+/* Bytes of the card when a growth whose end is known has come to it; TN_NO_FIGURE where there is none, or the program was seen to its end. */
+int64_t tn__report_at_the_end(const struct tn_report *report);
 
 /* Looks for evidence behind an ending that would be `fits` (doc/design/0018-evidence.md); adds a doubt for each that is
  * missing. Part of judging. */

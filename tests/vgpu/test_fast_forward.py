@@ -73,7 +73,8 @@ def test_what_an_evaluation_keeps_before_any_training(tonnage):
     assert small.verdict == "grows" and 800 < small.report["growth"]["full_at"] < 1000, small.explain()
     line = line_of("leak.py", "kept.append(net(")  # a function that does not run adds to it, too
     assert f"leak.py:{line}" in " ".join(small.stderr.split()).partition("added at ")[2].split()[0], small.explain()
-    assert large.verdict == "fits" and "comes to 3." in " ".join(large.stderr.split()), large.explain()
+    words = " ".join(large.stderr.split())
+    assert large.verdict == "fits" and "comes to 3." in words and "at the end of what grows" in words, large.explain()
     assert large.report["growth"]["bytes_per_unit"] == MIB and large.report["smallest_gpu"] is not None, large.explain()
 
 
