@@ -71,7 +71,7 @@ GUEST_LAYERS = {
                values""",
     "recorders": """ahead cell_holders collectives copies earlier epochs facts gathered graph growth history holds host inputs left let_go loaded oom peaks phases recomputed
                  ranks reads regions retainers shapes trainings unused usage work zero""",
-    "policy": "consumers document ending imported fast_forward serving settle step_growth steps trainers workers worst_first",
+    "policy": "cell_loops consumers document ending imported fast_forward serving settle step_growth steps trainers workers worst_first",
     "boot": "boot points",
 }
 GUEST_SEES = {

@@ -194,7 +194,7 @@ def test_changes_combine_in_any_order_and_lines_are_remembered():
 
 def test_compiled_code_says_the_original_lines():
     file, (text, origins) = edited(lambda file, edits: edits.insert_at_top("import os", "import sys"))
-    code_object = source.compiled(file, text, origins)
+    code_object = compile(source.changed_tree(file, text, origins), file.path, "exec")
     function = next(c for c in code_object.co_consts if hasattr(c, "co_lines") and c.co_name == "f")
     assert function.co_firstlineno == 3
     assert {line for _, _, line in function.co_lines() if line} == {3, 4, 5, 8, 9}

@@ -68,6 +68,7 @@ class _Accumulation:
         self.sites = {}  # what -> places
         self.loop = None  # the code of the function that goes backward
         self.loaders = []  # (place, batch size) where loaders of loops of the program's own were made
+        self.looked = weakref.WeakKeyDictionary()  # sampler of which one batch is being looked at -> the size of its batches
         self.has_small = False  # a loader that the same call has made has fewer samples than pieces
         self.divided = True
         self.split = set()  # files in which what reads a batch runs once for each piece (split.py)
@@ -84,6 +85,7 @@ class _Accumulation:
         hooks.on_optimizer(guarded(self.schedules.made))
         events.call_began.subscribe(guarded(self.called))
         loaders.watch(guarded(self.use))
+        loaders.watch_looks(guarded(self.use_for_a_look))
         loaders.watch_evaluation(guarded(self.use_beside))
         hooks.on_length(guarded(self.lengths.asked))
         hooks.on_batch(guarded(self.batch))
@@ -129,6 +131,13 @@ class _Accumulation:
 
     # ---- loaders ----
 
+    def use_for_a_look(self, loader, place):
+        """One batch of a loader is about to be looked at: with the patch it is a piece, too, if the loader feeds training."""
+        size = loaders.size_of(loader)
+        if isinstance(size, int) and size > 1 and size % self.pieces == 0 and not self.split:
+            self.looked[loader.batch_sampler] = size
+            loader.batch_sampler.batch_size = size // self.pieces
+
     def use(self, loader, place):
         """A loader that feeds training is about to be used."""
         size = loaders.size_of(loader)
@@ -173,10 +182,12 @@ class _Accumulation:
 
     def batch(self, iterator, there, frame):
         """A batch was fetched, or the epoch has ended."""
-        plan = getattr(getattr(iterator, "_sampler_iter", None), "plan", None)
-        if plan is None:
+        sampler, chunks = getattr(iterator, "_index_sampler", None), getattr(iterator, "_sampler_iter", None)
+        if self.looked and sampler in self.looked:
+            sampler.batch_size = self.looked.pop(sampler)
+        if not isinstance(chunks, pieces.Chunks):
             return
-        fetched = plan.popleft() if there and plan else None
+        fetched = chunks.fetched() if there else None
         if frame.f_globals.get("__name__", "").startswith("accelerate."):
             # accelerate fetches one batch more before it hands out the one before
             self.piece, self.ahead = self.ahead, fetched
@@ -343,7 +354,7 @@ class _Accumulation:
     # ---- the patch ----
 
     def make_patch(self):
-        """Edits the loop that was seen, where all of it stands in one loop; else the words must do."""
+        """Edits the loops that were seen, where all of what was seen stands in loops with a backward pass each; else the words must do."""
         if not self.loaders or "backward" not in self.sites or "step" not in self.sites:
             return
         scale = ", divide the loss by %d" % self.pieces if self.divided else ""
@@ -363,19 +374,33 @@ class _Accumulation:
                 if loaders.edit_size(self.change, place, size, self.piece_text) is None:
                     raise _NotOneLoop()
             self.lengths.edit(self.change, [place for place, _ in self.loaders])
-            self.edit_loop(self.pieces * max(own, default=1))
+            self.edit_loops(self.pieces * max(own, default=1))
         except (Conflict, _NotOneLoop):
             self.change.patches.clear()
 
-    def edit_loop(self, every):
-        places = [place for rows in self.sites.values() for place in rows]
-        text = rewrite.source_at(places[0])
-        if text is None or any(place["file"] != text.path for place in places):
+    def edit_loops(self, every):
+        steps = [_step_at(place) for place in self.sites["backward"]]
+        if len({step.loop for step in steps}) < len(steps):
             raise _NotOneLoop()
-        step = next((s for s in code.steps(text) if s.call.lineno <= self.sites["backward"][0]["line"] <=
-                     s.call.end_lineno), None)
-        if step is None or step.loop is None or len(self.sites["backward"]) > 1:
+        left = {what: list(rows) for what, rows in self.sites.items() if what != "backward"}
+        for step in steps:
+            own = {what: [place for place in rows if self.belongs(place, step)] for what, rows in left.items()}
+            left = {what: [place for place in rows if place not in own[what]] for what, rows in left.items()}
+            self.edit_loop(step, own, every)
+        if any(left.values()) or any(path not in {step.source.path for step in steps} for path in held_back.averages()):
             raise _NotOneLoop()
+
+    def belongs(self, place, step):
+        """Whether what was seen at a place is of this loop: it stands in it, or in the function that has no other."""
+        text, loop = step.source, step.loop
+        calls = text.calls_at(place["line"]) if place["file"] == text.path else ()
+        if not calls:
+            return False
+        return _stands_in(text, calls[0], loop) or not any(
+            _stands_in(text, calls[0], other.loop) for other in code.steps(text) if other.loop is not None)
+
+    def edit_loop(self, step, sites, every):
+        text = step.source
         edits, name = self.change.edits(text), code.free_name(text, "micro_step")
         if turns.is_given_again(text, step.loop):
             turns.edit_head(edits, text, step.loop, self.pieces)
@@ -385,7 +410,7 @@ class _Accumulation:
             divided = "%s / %d" % (whole if simple else "(%s)" % whole, self.pieces)
             edits.replace(step.loss, "(%s)" % divided if step.loss is step.call.func.value else divided)
         guards = {statement: what for what in ("zero_before", "step", "zero_after")
-                  for statement in self.statements(text, step.loop, what)}
+                  for statement in self.statements(text, step.loop, sites.get(what, ()))}
         averages = held_back.averages().get(text.path, ())
         if guards or averages:
             edits.insert_before(step.loop, "%s = 0" % name)
@@ -394,16 +419,14 @@ class _Accumulation:
             if not _stands_in(text, average, step.loop):
                 raise _NotOneLoop()
             self.guard(edits, text, average, "if %s %% %d %s:" % (name, every, _STEP))
-        if any(path != text.path for path in held_back.averages()):
-            raise _NotOneLoop()
         for statement, what in guards.items():
             # what zeroes in front of the backward pass belongs to a batch's first piece, whatever was fetched by then
             first = what != "step" and statement.lineno < step.call.lineno
             self.guard(edits, text, statement, "if %s %% %d %s:" % (name, every, _ZERO if first else _STEP))
 
-    def statements(self, text, loop, what):
+    def statements(self, text, loop, places):
         found = []
-        for place in self.sites.get(what, ()):
+        for place in places:
             calls = text.calls_at(place["line"])
             statement = text.statement(calls[0]) if calls else None
             if statement is not None and not _stands_in(text, statement, loop) and self.is_behind(text, statement, loop):
@@ -431,7 +454,15 @@ _AGAIN = ("The program uses a model again after its update within the same batch
 
 
 class _NotOneLoop(Exception):
-    """What was seen does not stand in one loop of one file."""
+    """What was seen does not stand in loops with a backward pass each."""
+
+
+def _step_at(place):
+    text = rewrite.source_at(place)
+    found = next((step for step in code.steps(text) if step.call.lineno <= place["line"] <= step.call.end_lineno), None) if text is not None else None
+    if found is None or found.loop is None:
+        raise _NotOneLoop()
+    return found
 
 
 _WORDS = {

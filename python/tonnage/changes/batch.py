@@ -23,6 +23,8 @@ def install(change):
         arguments.say(change, "Run the program with %s %d." % (name, size))
 
     command_line.watch(change, option)
-    loaders.watch(change.guarded(loaders.resizer(change, size)))
+    resize = change.guarded(loaders.resizer(change, size))
+    loaders.watch(resize)
+    loaders.watch_looks(lambda loader, place: None if loaders.has_optimizer() else resize(loader, place))
     arguments.hugging_face(change, {"per_device_train_batch_size": size})
     hooks.watch_training_mode()

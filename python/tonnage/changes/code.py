@@ -208,7 +208,7 @@ def free_name(source, wish):
 
 def need_import(edits, module):
     """Adds `import module` at the top unless the file has it under its own name."""
-    for node in edits.source.tree.body:
+    for node in edits.source.top():
         if isinstance(node, ast.Import) and any(
             alias.asname is None and (alias.name == module or alias.name.startswith(module + ".") and "." not in module)
             for alias in node.names

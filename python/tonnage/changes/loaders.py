@@ -3,16 +3,19 @@
 
 A loader is looked at when it is first used. It feeds training when the program has an optimizer, builds graphs at
 that moment and has not just called eval(). In a program without an optimizer every loader counts. Loaders that a
-trainer of transformers makes are the trainer's: its arguments rule them.
+trainer of transformers makes are the trainer's: its arguments rule them. One batch that is fetched to look at it, as notebooks do, is neither.
 """
 
 import ast
 import sys
 import weakref
 
+from _tonnage_guest import frames
+
 from . import arguments, code, hooks, rewrite, source
 
 _FRAMES = 30
+_TRAINING, _EVALUATION, _LOOK = range(3)
 _made = weakref.WeakKeyDictionary()  # loader -> place
 _fed = weakref.WeakSet()  # samplers of batches that have fed training: what is evaluated on them later is none of an evaluation's
 _by_sampler = weakref.WeakKeyDictionary()  # sampler of batches -> place of the loader that was made first
@@ -22,16 +25,21 @@ _optimizers = 0
 
 def watch(callback):
     """callback(loader, place) for each loader that feeds training, before it gives its first batch."""
-    _watch(callback, True)
+    _watch(callback, _TRAINING)
 
 
 def watch_evaluation(callback):
     """callback(loader, place) for each loader that feeds what is no training in a program that trains, before it gives
     its first batch."""
-    _watch(callback, False)
+    _watch(callback, _EVALUATION)
 
 
-def _watch(callback, of_training):
+def watch_looks(callback):
+    """callback(loader, place) for each loader of which one batch is fetched outside of any loop."""
+    _watch(callback, _LOOK)
+
+
+def _watch(callback, wanted):
     global _installed
     if not _installed:
         _installed = True
@@ -43,17 +51,45 @@ def _watch(callback, of_training):
         sampler = loader.batch_sampler
         if sampler is None or sampler in judged or _is_hugging_faces(loader, frame):
             return
-        trains = feeds_training(frame)
-        if trains:
+        kind = _LOOK if _is_a_look(frame) else _TRAINING if feeds_training(frame) else _EVALUATION
+        if kind == _TRAINING:
             _fed.add(sampler)
-        if trains == of_training and (trains or sampler not in _fed):
+        if kind == wanted and (kind != _EVALUATION or sampler not in _fed):
             judged.add(sampler)
             callback(loader, place_of(loader))
             judged.add(loader.batch_sampler)  # the callback may have put another there
-            if trains:
+            if kind == _TRAINING:
                 _fed.add(loader.batch_sampler)
 
     hooks.on_epoch(epoch)
+
+
+def _is_a_look(frame):
+    """True where this use of a loader is for one batch alone: `next(iter(loader))`, or `batches = iter(loader)` with `next(batches)`, and no loop of the
+    program's is running."""
+    place = hooks.place(frame)
+    text = rewrite.source_at(place)
+    call = next((call for call in text.calls_at(place["line"]) if code.last(call.func) == "iter"), None) if text is not None else None
+    if call is None or not _fetches_once(text, call):
+        return False
+    while frame is not None:
+        if frames.kind(frame.f_code, frame.f_globals) is frames.USER:
+            file, line = frames.site(frame)
+            text = rewrite.source_at({"file": file})
+            if text is None or any(loop.lineno <= line <= loop.end_lineno for loop in text.all(*code.LOOPS)):
+                return False
+        frame = frame.f_back
+    return True
+
+
+def _fetches_once(text, call):
+    parent = text.parents.get(call)
+    if isinstance(parent, ast.Call) and code.last(parent.func) == "next":
+        return True
+    name = code.target_of(text, call)
+    fetches = [each for each in text.calls() if code.last(each.func) == "next" and each.args and code.dotted(each.args[0]) == name]
+    uses = [node for node in text.all(ast.Name, ast.Attribute) if code.dotted(node) == name and isinstance(node.ctx, ast.Load)]
+    return bool(fetches) and len(uses) == len(fetches) and not any(text.above(each, *code.LOOPS) for each in fetches)
 
 
 def size_asked(change):
@@ -107,6 +143,11 @@ def place_of(loader):
 
 def _is_hugging_faces(loader, frame):
     return _made.get(loader, (None, None))[1] == "hf" or arguments.is_managed(frame) == "hf"
+
+
+def has_optimizer():
+    """True once the program has made an optimizer."""
+    return _optimizers > 0
 
 
 def feeds_training(frame):

@@ -6,14 +6,15 @@ import weakref
 
 
 class Chunks:
-    """Iterator over the index lists of pieces; `plan` says of each piece handed out what it is."""
+    """Iterator over the index lists of pieces, those that are left of a batch first; `plan` says of each piece handed out what it is."""
 
-    def __init__(self, batches, pieces):
+    def __init__(self, batches, pieces, left=()):
         self.batches = iter(batches)
         self.pieces = pieces
         self.size = None  # of a full piece
-        self.waiting = collections.deque()
+        self.waiting = collections.deque(left)
         self.plan = collections.deque()
+        self.used = None  # the piece that the program has fetched last
 
     def __iter__(self):
         return self
@@ -26,16 +27,26 @@ class Chunks:
             for start in range(0, len(whole), self.size):
                 part = whole[start:start + self.size]
                 left = -(-(len(whole) - start) // self.size) - 1
-                self.waiting.append((part, Piece(len(whole) / len(part), start == 0, left)))
-        part, piece = self.waiting.popleft()
-        self.plan.append(piece)
-        return part
+                self.waiting.append(Piece(part, len(whole) / len(part), start == 0, left))
+        self.plan.append(self.waiting.popleft())
+        return self.plan[-1].samples
+
+    def fetched(self):
+        """The piece that the program has fetched now, or None."""
+        self.used = self.plan.popleft() if self.plan else None
+        return self.used
+
+    def rest(self):
+        """The pieces that are left of a batch which the program has trained on: it may go on with another iterator."""
+        left = self.used.left if self.used is not None and self.used.decided else 0
+        return [*self.plan, *self.waiting][:left]
 
 
 class Piece:
     """One piece of a batch as it is used."""
 
-    def __init__(self, ratio, first, left):
+    def __init__(self, samples, ratio, first, left):
+        self.samples = samples  # their indices
         self.ratio = ratio
         self.first = first
         self.left = left  # pieces of its batch that follow
@@ -64,9 +75,11 @@ class Batches:
     def __init__(self, batches, pieces):
         self.batches = batches
         self.pieces = pieces
+        self.latest = None  # what was handed out last
 
     def __iter__(self):
-        return Chunks(self.batches, self.pieces)
+        self.latest = Chunks(self.batches, self.pieces, self.latest.rest() if self.latest is not None else ())
+        return self.latest
 
     def __len__(self):
         size = self.batches.batch_size
@@ -83,6 +96,6 @@ class Batches:
         return len(self.batches)
 
     def __getattr__(self, name):
-        if name in ("batches", "pieces"):
+        if name in ("batches", "pieces", "latest"):
             raise AttributeError(name)
         return getattr(self.batches, name)

@@ -143,25 +143,27 @@ def _edits(table, source):
 
 
 def _patch(changes):
+    from . import notebook
     from .source import Conflict, difference, render
 
-    parts, paths = [], []
+    texts, paths = [], []
     for change in changes:
         paths.extend(path for path in change.patches if path not in paths)
     for path in sorted(paths):
         wishes = [change.patches[path] for change in changes if change.patches.get(path)]
         if wishes:
             try:
-                parts.append(difference(wishes[0].source, render(wishes[0].source, wishes)[0], _folder()) or "")
+                texts.append((wishes[0].source, render(wishes[0].source, wishes)[0]))
             except Conflict:
                 return None
-    return "".join(parts) or None
+    return "".join(difference(text, changed, _folder()) or "" for text, changed in notebook.gathered(texts)) or None
 
 
 def _folder():
-    from _tonnage_guest import origin
+    """Where the command was given."""
+    from _tonnage_guest import cells, origin
 
-    return origin.working_folder() or os.getcwd()
+    return cells.notebook()[1] or origin.working_folder() or os.getcwd()
 
 
 def start(changes):

@@ -8,12 +8,12 @@ the script can see of that is put back in place by its first statement; two fram
 Files of the user only: neither torch, nor the standard library, nor installed packages are rewritten.
 """
 
-import ast
 import importlib.machinery
 import importlib.util
 import os
 import sys
 
+from . import cells
 from . import source as sources
 
 _rewriters = []  # (change, function)
@@ -43,13 +43,18 @@ def code_of(path, main=False):
     """The code of a file with all changes, or None when none of them wants anything there."""
     path = os.path.abspath(path)
     if path not in _codes:
-        try:
-            _codes[path] = _make(path, main)
-        except Exception as error:
-            for change, function in _rewriters:
-                change.broke(error)
-            _codes[path] = None
+        _codes[path] = _attempt(_code, source(path), main)
     return _codes[path]
+
+
+def tree_of(text):
+    """The tree of a Source with all changes, or None when none of them wants anything there."""
+    return _attempt(_tree, text)
+
+
+def note(text):
+    """A Source that is no file is known by its path."""
+    _sources[text.path] = text
 
 
 def install():
@@ -66,6 +71,7 @@ def install():
     loader.get_code = get_code
     sys.path_hooks.append(_Main)
     _install_runpy()
+    cells.install(tree_of, note)
 
 
 def _install_runpy():
@@ -134,10 +140,21 @@ def _is_users(path):
     return path.endswith(".py") and frames.is_users(path)
 
 
-def _make(path, main):
-    text = source(path)
-    if text is None:
+def _attempt(make, text, *rest):
+    try:
+        return make(text, *rest) if text is not None else None
+    except Exception as error:
+        for change, function in _rewriters:
+            change.broke(error)
         return None
+
+
+def _code(text, main):
+    tree = _tree(text, main)
+    return compile(tree, text.path, "exec", dont_inherit=True) if tree is not None else None
+
+
+def _tree(text, main=False):
     wishes = []
     for change, function in _rewriters:
         if change.why_not is None:
@@ -149,7 +166,7 @@ def _make(path, main):
     changed, origins = sources.render(text, wishes)
     if main:
         changed, origins = _with_prelude(text, changed, origins)
-    return sources.compiled(text, changed, origins)
+    return sources.changed_tree(text, changed, origins)
 
 
 def _wishes(change, function, text):
@@ -170,7 +187,7 @@ def _wishes(change, function, text):
 
 def _goes_with(change, text, wishes, edits):
     try:
-        ast.parse(sources.render(text, wishes + [edits])[0])
+        text.parse(sources.render(text, wishes + [edits])[0])
         return True
     except (sources.Conflict, SyntaxError) as error:
         change.cannot("%s: %s" % (os.path.basename(text.path), error))

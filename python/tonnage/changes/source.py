@@ -26,8 +26,9 @@ class Source:
         self.path = path
         self.text = text
         self.newline = "\r\n" if "\r\n" in text else "\n"
-        self.tree = ast.parse(text, path)
         self.lines = text.replace("\r\n", "\n").split("\n")
+        self.foreign = set()  # lines that are no Python
+        self.tree = self.parse(text)
         self.parents = {}
         self._by_kind = {}
         for node in ast.walk(self.tree):
@@ -36,6 +37,14 @@ class Source:
                 self.parents[child] = node
         self._calls = sorted(self.all(ast.Call), key=lambda call: (call.lineno, call.col_offset))
         self._names = self._inside_strings = None
+
+    def parse(self, text):
+        """The tree of this text, or of what edits have made of it."""
+        return ast.parse(text, self.path)
+
+    def top(self):
+        """The statements that have been run in the file's namespace when its last one is."""
+        return self.tree.body
 
     # ---- looking ----
 
@@ -135,7 +144,7 @@ class Plain(Source):
         self.text = text
         self.newline = "\r\n" if "\r\n" in text else "\n"
         self.lines = text.replace("\r\n", "\n").split("\n")
-        self._inside_strings = set()
+        self.foreign = self._inside_strings = set()
 
 
 def read(path):
@@ -253,6 +262,8 @@ class _Plan:
             if two[:2] < one[2:4]:
                 raise Conflict("two changes of line %d" % two[0])
         for span in self.spans:
+            if not self.source.foreign.isdisjoint(range(span[0], span[2] + 1)):
+                raise Conflict("line %d is no Python" % span[0])
             if span[0] in self.removed:
                 raise Conflict("line %d is changed and taken out" % span[0])
         for one in self.wraps:
@@ -301,9 +312,9 @@ def difference(source, text, folder=None):
     return "".join(row if row.endswith("\n") else row + "\n\\ No newline at end of file\n" for row in rows)
 
 
-def compiled(source, text, origins):
-    """The code of a rendered text that says the original line numbers."""
-    tree = ast.parse(text, source.path)
+def changed_tree(source, text, origins):
+    """The tree of a rendered text that says the original line numbers."""
+    tree = source.parse(text)
     for node in ast.walk(tree):
         if getattr(node, "lineno", None) is None:
             continue
@@ -312,7 +323,7 @@ def compiled(source, text, origins):
             node.end_lineno = max(node.lineno, origins[node.end_lineno - 1])
             if node.end_lineno == node.lineno and node.end_col_offset < node.col_offset:
                 node.end_col_offset = node.col_offset
-    return compile(tree, source.path, "exec", dont_inherit=True)
+    return tree
 
 
 def _first_line(statement):

@@ -27,6 +27,7 @@ class _Facts:
         self.optimizers = {}
         self.batches = {}
         self.evaluation_batches = {}
+        self.looks = {}  # batches of which one was fetched outside of any loop
         self.declared = {}  # library -> options of the program's command line, of its parser that can do most
         self.variables = {}  # of the environment
         self.options = {}  # of the command line: --batch 8
@@ -64,7 +65,7 @@ class _Facts:
             "ranks": self.ranks,
             "modules": self.modules,
             "optimizers": sorted(self.optimizers),
-            "batches": sorted(self.batches),
+            "batches": sorted(self.batches or self.looks),
             "batch_options": sorted(self.options.values()),
             "evaluation_batches": sorted(self.evaluation_batches),
             "blocks": self.blocks,
@@ -82,11 +83,11 @@ class _Facts:
             "rewrites": sorted(self.rewrites),
             "at_most": keeps.most() if self.keeps.why_not is None else {},
             "loaders": self.loaders,
-            "offers": meaning.offers(*self.own_options(), sorted(self.batches)),
+            "offers": meaning.offers(*self.own_options(), sorted(self.batches or self.looks)),
             "cuts_batches": meaning.forbids_accumulation(*self.own_options()),
             "command_line": sys.argv[1:],
             "wished": os.environ.get("TONNAGE_TRY", "").split(","),
-            "places": {"optimizers": self.optimizers, "batches": self.batches},
+            "places": {"optimizers": self.optimizers, "batches": self.batches or self.looks},
         }
         return {"facts": facts, "possible": table.possible(facts)}
 
@@ -120,6 +121,11 @@ def install(change):
     def evaluation(used, place):
         if isinstance(loaders.size_of(used), int):
             facts.evaluation_batches.setdefault(loaders.size_of(used), place)
+            results.write_sometimes()
+
+    def look(used, place):
+        if isinstance(loaders.size_of(used), int):
+            facts.looks.setdefault(loaders.size_of(used), place)
             results.write_sometimes()
 
     def option(namespace, action, place):
@@ -163,6 +169,7 @@ def install(change):
     hooks.on_optimizer(change.guarded(optimizer))
     loaders.watch(change.guarded(loader))
     loaders.watch_evaluation(change.guarded(evaluation))
+    loaders.watch_looks(change.guarded(look))
     command_line.watch(change, option)
     options.watch(declared)
     environment.watch(variable)

@@ -17,9 +17,9 @@ _TRAINS = ("backward", "manual_backward", "train", "step")
 def edit(change, source):
     """Wraps the statements of one file."""
     for place in (change.value or "").split("; "):
-        file, _, line = place.rpartition(":")
-        if line.isdecimal() and origin.absolute(file) == source.path:
-            _wrap(change, source, int(line))
+        file, line = origin.from_short(place)
+        if file == source.path:
+            _wrap(change, source, line)
 
 
 def _wrap(change, source, line):

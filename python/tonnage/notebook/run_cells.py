@@ -44,12 +44,13 @@ def main(words):
 
 def _run(options, notebook, order, spec):
     goes_on = "?" if options.keep_going else ""
-    wanted = ",".join("%d%s" % (number, "!" if _may_fail(cell) else goes_on) for number, _, cell in order)
+    wanted = ",".join("%d@%d%s" % (number, index, "!" if _may_fail(cell) else goes_on) for number, index, cell in order)
+    told = {"TONNAGE_CELLS": wanted, "TONNAGE_NOTEBOOK": options.notebook, "TONNAGE_NOTEBOOK_FOLDER": os.getcwd()}
     folder = os.path.dirname(os.path.abspath(options.notebook))
     if _has("nbclient", "nbformat", "ipykernel", "jupyter_client"):
-        return _run_in_kernel(options, order, dict(_environment(spec), TONNAGE_CELLS=wanted), folder)
+        return _run_in_kernel(options, order, {**_environment(spec), **told}, folder)
     if _has("IPython"):
-        os.environ["TONNAGE_CELLS"] = wanted
+        os.environ.update(told)
         return _run_here(options, order, folder)
     raise Wrong("%s has neither ipykernel nor IPython: install them there (%s -m pip install ipykernel nbclient), or name the notebook's "
                 "Python with --python" % (sys.executable, sys.executable))

@@ -207,12 +207,12 @@ def _no_torch():
 @guard.guarded
 def _on_ipython(module):
     """Cells of a notebook are to be told apart: also those before torch is imported."""
-    from . import cell_holders, cells, ending, events, left
+    from . import cell_holders, cell_loops, cells, ending, events, left
 
     _record()
     if not guard.attempt(cells.attach, module):
         return
-    events.cell_began.subscribe(left.cell_began, cell_holders.cell_began)
+    events.cell_began.subscribe(left.cell_began, cell_holders.cell_began, cell_loops.cell_began)
     events.cell_ended.subscribe(ending.cell_ended, left.cell_ended, cell_holders.cell_ended)
     events.window_ends.subscribe(left.window_ends)
 

@@ -33,6 +33,12 @@ def place_of(code_name, line):
     return (found[0], line + found[1]) if found is not None else None
 
 
+def lines_before(code_name):
+    """Lines of the cell before the first of this code, or None for code that belongs to none."""
+    found = _known.get(code_name)
+    return found[1] if found is not None else None
+
+
 def cell_of(stack):
     """The cell that was being run, by a stack of PyTorch's snapshot (innermost frame first); None: none, or unknown."""
     for frame in reversed(stack or ()):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cells of notebooks, as IPython runs them: in a kernel, or in a shell of this process.
 
-IPython's own events say where a cell begins and ends. Which cell it is the runner says (TONNAGE_CELLS: "1,2,3!,4,4", in the order in which they
-are run; "!": the notebook lets it fail; "?": the next is run even so); without it a cell is In [n], and one that is run again is known by its id, where the front end gives one.
+IPython's own events say where a cell begins and ends. Which cell it is the runner says (TONNAGE_CELLS: "1@0,2@2,3@3!,3@3!", in the order in
+which they are run: its number, where it stands in the notebook, "!": the notebook lets it fail; "?": the next is run even so); without it a cell is In [n], and
+one that is run again is known by its id, where the front end gives one.
 Code of each run of a cell is compiled under a name of its own (cellnames.py). What runs inside a cell (%%capture, %%time) is the cell's.
 """
 
@@ -17,11 +18,12 @@ _TIMED = ("<timed exec>", "<timed eval>")
 class _Seen:
     """The cells so far."""
 
-    __slots__ = ("shell", "wanted", "begun", "runs", "numbers", "current", "depth", "ignored")
+    __slots__ = ("shell", "wanted", "notebook", "begun", "runs", "numbers", "current", "depth", "ignored")
 
     def __init__(self):
         self.shell = None
         self.wanted = [word for word in os.environ.pop("TONNAGE_CELLS", "").split(",") if word]  # not for what the cells start
+        self.notebook = os.environ.pop("TONNAGE_NOTEBOOK", ""), os.environ.pop("TONNAGE_NOTEBOOK_FOLDER", "")
         self.begun = 0
         self.runs = {}  # number -> how often it was begun
         self.numbers = {}  # id of a cell -> its number
@@ -33,10 +35,11 @@ class _Seen:
 class Cell:
     """One run of a cell."""
 
-    __slots__ = ("number", "run", "name", "source", "may_fail", "goes_on", "result", "last", "earlier", "shell")
+    __slots__ = ("number", "index", "run", "name", "source", "may_fail", "goes_on", "result", "last", "earlier", "shell")
 
-    def __init__(self, number, run, source, marks, last):
+    def __init__(self, number, index, run, source, marks, last):
         self.number, self.run, self.source = number, run, source
+        self.index = index  # among the cells of the notebook; None: unknown
         self.may_fail, self.goes_on = "!" in marks, "?" in marks
         self.name = cellnames.name_of(number, run)
         self.earlier = {cellnames.name_of(number, before) for before in range(1, run)}
@@ -53,9 +56,19 @@ def shell():
     return _seen.shell
 
 
+def notebook():
+    """(name of the notebook, the folder that it is relative to) as the runner was given them; empty where another front end runs the cells."""
+    return _seen.notebook
+
+
+def current():
+    """The run of a cell that has begun and not ended, or None."""
+    return _seen.current
+
+
 def not_reached():
     """Sentences about the cells that the run did not come to."""
-    rest = [word.rstrip("!?") for word in _seen.wanted[_seen.begun:]]
+    rest = [word.partition("@")[0] for word in _seen.wanted[_seen.begun:]]
     if not rest:
         return []
     words = "cell %s" % rest[0] if len(rest) == 1 else "cells %s to %s" % (rest[0], rest[-1]) if len(rest) > 2 else "cells %s and %s" % tuple(rest)
@@ -101,10 +114,10 @@ def _begins(info):
     if info is None or not info.store_history:
         _seen.ignored = True
         return
-    number, marks = _number_of(info)
+    number, index, marks = _number_of(info)
     run = _seen.runs[number] = _seen.runs.get(number, 0) + 1
     _seen.begun += 1
-    cell = Cell(number, run, info.raw_cell or "", marks, _seen.begun == len(_seen.wanted))
+    cell = Cell(number, index, run, info.raw_cell or "", marks, _seen.begun == len(_seen.wanted))
     _seen.current = cell
     state.cell = cell.name
     state.not_reached = not_reached()
@@ -113,12 +126,11 @@ def _begins(info):
 
 def _number_of(info):
     if _seen.begun < len(_seen.wanted):
-        word = _seen.wanted[_seen.begun]
-        number = word.rstrip("!?")
-        return int(number), word[len(number):]
+        number, _, index = _seen.wanted[_seen.begun].partition("@")
+        return int(number), int(index.rstrip("!?")), index[len(index.rstrip("!?")):]
     number = len(_seen.shell.user_ns.get("_ih") or "_")  # IPython 9 has counted on by now, earlier ones have not
     identity = getattr(info, "cell_id", None)
-    return (_seen.numbers.setdefault(identity, number) if identity else number), ""
+    return (_seen.numbers.setdefault(identity, number) if identity else number), None, ""
 
 
 @guard.guarded
@@ -167,8 +179,8 @@ def _own_name(name, text):
 
 
 def _lines_before(source, text):
-    """Lines of a cell before the part of it that is `text`: those of the magic that has it run."""
-    text = (text or "").rstrip()
+    """Lines of a cell before the part of it that is `text`: those of the magic that has it run, and empty ones, which IPython leaves out."""
+    text = (text or "").strip()
     at = source.rstrip().rfind(text) if text else -1
     return source.count("\n", 0, at) if at > 0 else 0
 
@@ -190,15 +202,16 @@ def _timed(source, filename):
     if cell is None or filename not in _TIMED:
         return None
     name = _own_name(filename, None)
-    cellnames.note(name, cell.name, _lines_of_magic(cell.source))
+    cellnames.note(name, cell.name, lines_of_magic(cell.source))
     return name
 
 
-def _lines_of_magic(source):
+def lines_of_magic(source):
     """Lines of a cell before what its magic %%time or %time is given: of several lines with %time, the first counts."""
-    for number, line in enumerate(source.splitlines(), 1):
+    lines = source.splitlines()
+    for number, line in enumerate(lines):
         if line.startswith("%%"):
-            return number
+            return next((at for at in range(number + 1, len(lines)) if lines[at].strip()), number + 1)
         if "%time" in line:
-            return number - 1
+            return number
     return 0

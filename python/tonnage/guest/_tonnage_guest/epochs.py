@@ -14,6 +14,7 @@ from .state import state
 
 _TRIFLE = 64 << 10  # bytes that bring nothing new: results that are kept on the device
 _RECENT = 4  # steps since the last batch, for the work to come from that loader
+_MOST_UPDATES = 8  # of an epoch in a fast-forward
 _MAX_LOOPS = 256
 _MAX_FRAMES = 40
 _clock = time.monotonic
@@ -77,7 +78,7 @@ class Loop:
 class Epoch:
     """One pass of an iterator."""
 
-    __slots__ = ("loop", "number", "length", "batches", "updates", "since_update", "updated", "quiet", "reading", "high",
+    __slots__ = ("loop", "number", "length", "batches", "updates", "since_update", "updated", "made", "repeated", "quiet", "reading", "high",
                  "first_step", "watch", "began", "ended", "can_end", "again", "__weakref__")
 
     def __init__(self, loop, length):
@@ -88,6 +89,8 @@ class Epoch:
         self.updates = state.updates
         self.since_update = 0
         self.updated = False
+        self.made = 0  # updates
+        self.repeated = False  # an update after the first has brought nothing new, or they have brought something often enough
         self.quiet = 0  # batches that brought nothing new, the last ones
         self.reading = read()
         self.high = self.reading.highest()
@@ -111,6 +114,9 @@ class Epoch:
         self.since_update += 1
         if self.updates != state.updates:
             self.updates = state.updates
+            new = self._is_new(new_shape)
+            self.made += 1
+            self.repeated = self.made > 1 and not new or self.made >= _MOST_UPDATES
             self.updated = self.loop.trains = True
             _latest.micro_batches = max(_latest.micro_batches, self.since_update)
             self.since_update = 0
@@ -120,14 +126,18 @@ class Epoch:
             self.loop.trains = True
         self._look_at_memory(new_shape)
 
-    def _look_at_memory(self, new_shape):
-        before = self.reading
+    def _is_new(self, new_shape):
         now = self.reading = read()
-        used = (now.volume - before.volume) // _TRIFLE
-        grew = now.allocated_peak > before.allocated_peak
         new = new_shape or now.highest() > self.high + _TRIFLE
         if new:
             self.high = now.highest()
+        return new
+
+    def _look_at_memory(self, new_shape):
+        before, new = self.reading, self._is_new(new_shape)
+        now = self.reading
+        used = (now.volume - before.volume) // _TRIFLE
+        grew = now.allocated_peak > before.allocated_peak
         new = new or self.loop.volumes.isdisjoint((used - 1, used, used + 1))
         self.loop.volumes.add(used)
         self.quiet = 0 if new else self.quiet + 1

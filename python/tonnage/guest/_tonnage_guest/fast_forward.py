@@ -2,8 +2,8 @@
 """The rest of the program, fast-forwarded: once training has settled, data loaders end their epochs early.
 
 What comes after a loop (evaluation, saving, the next epoch, the program's own end) is then seen within the time limit.
-Every epoch gives at least one batch, since programs divide by their number. A training loop ends after one update, an
-evaluation loop when its own memory has settled. A loop is only shortened where the code that takes the batches treats a
+Every epoch gives at least one batch, since programs divide by their number. A training loop ends after one update, one that begins only now
+after two or more, the last of which brought nothing new; an evaluation loop when its own memory has settled. A loop is only shortened where the code that takes the batches treats a
 StopIteration as the end of a loop (consumers.py); programs whose work comes from elsewhere are stopped from outside.
 
 Once a whole round of epochs has brought nothing that was not there before, the remaining rounds tell nothing, but what
@@ -73,6 +73,16 @@ def batch_begins(batch):
         epoch.batches += 1
 
 
+def turns_left_out(place, given, length):
+    """A counting loop of a cell ends after so many turns of `length` (cell_loops.py)."""
+    state.stopped = state.stopped or state.turns_over
+    state.turns_left_out = True
+    if length is None:
+        tell("%s: everything after turn %s of the loop" % (origin.short(place), "{:,}".format(given)))
+    elif given < length:
+        tell("%s: %s of the %s turns of the loop" % (origin.short(place), "{:,}".format(length - given), "{:,}".format(length)))
+
+
 @guard.alone
 def possible():
     """True when the program's work comes from a loader whose epoch can be ended."""
@@ -88,7 +98,7 @@ def begin(reason):
     _note_news(_rounds.seen)
     epoch = epochs.current()
     if epoch is not None:
-        epoch.loop.seen = _rounds.seen
+        epoch.loop.seen, epoch.again = _rounds.seen, True
         _meet(epochs.latest_dataset())
 
 
@@ -123,8 +133,8 @@ def last_news():
 
 
 def shortened():
-    """True when an epoch was ended early."""
-    return any(loop.first is not None for loop in epochs.loops.values())
+    """True when an epoch, or a counting loop of a cell, was ended early."""
+    return state.turns_left_out or any(loop.first is not None for loop in epochs.loops.values())
 
 
 def why_not(frame):
@@ -221,7 +231,7 @@ def _is_over(epoch, frame):
 
 def _has_shown_all(epoch):
     if epoch.loop.trains:
-        return epoch.updated
+        return epoch.repeated or (epoch.updated and epoch.again)
     if epoch.watch.certain() or epoch.batches >= _MAX_BATCHES:
         return True
     enough = _QUIET_AGAIN if epoch.again else _QUIET if settings.news_step is None else _QUIET_IN_TRIAL

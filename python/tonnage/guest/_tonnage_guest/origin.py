@@ -95,6 +95,15 @@ def short(place):
     return "%s%s%d" % (name, ", line " if name.startswith("cell ") else ":", place["line"])
 
 
+def from_short(text):
+    """(file, line) of a place as short() writes it; (None, 0) for other text. A notebook's cell stands in the place of a file."""
+    mark = ", line " if text.startswith("cell ") else ":"
+    file, _, line = text.rpartition(mark)
+    if not line.isdecimal():
+        return None, 0
+    return (file if mark != ":" else absolute(file)), int(line)
+
+
 def _classify(name):
     if is_generated(name):
         return GENERATED

@@ -24,10 +24,11 @@ class Device:
         self.requested_ever = 0  # all bytes ever asked for: the difference between two steps tells one's volume
 
     def fold(self, stats):
-        """Takes a reading in; True when the allocated or the reserved peak grew."""
+        """Takes a reading in; True when the allocated or the reserved peak grew, on a card that is never full only the former: there the cache grows at
+        any moment, and shows nothing."""
         allocated, reserved = stats["allocated_bytes"]["all"], stats["reserved_bytes"]["all"]
         requested = stats.get("requested_bytes", {}).get("all", {"peak": 0, "current": 0, "allocated": 0})
-        grew = allocated["peak"] > self.allocated_peak or reserved["peak"] > self.reserved_peak
+        grew = allocated["peak"] > self.allocated_peak or (reserved["peak"] > self.reserved_peak and not cards_are_unlimited())
         self.allocated_peak = max(self.allocated_peak, allocated["peak"])
         self.reserved_peak = max(self.reserved_peak, reserved["peak"])
         self.requested_peak = max(self.requested_peak, requested["peak"])

@@ -87,6 +87,7 @@ def step_ended(step):
         _tell_of_shapes("when the loops were cut short")
         fast_forward.begin(reason)
     elif _cells_follow():
+        state.turns_over = reason
         record.write_sometimes()
     elif (reason == "limit" and not _beside_others()) or _all_settled():
         _stop(reason)

@@ -64,6 +64,8 @@ class State:
         self.phase = None  # phases.py
         self.named = None  # the region that was named, regions.py
         self.cell = None  # the name of the notebook's cell that is being run
+        self.turns_over = None  # why counting loops of the cell end early (cell_loops.py): "settled", "limit"
+        self.turns_left_out = False  # one did
         self.cells = []  # left.py: a row for each that was run
         self.not_reached = []  # cells.py: sentences
         self.left_by_trainings = {}  # trainings.py: (kind, name) -> row
