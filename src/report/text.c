@@ -386,8 +386,8 @@ say_fix_command(const struct tn_printer *printer, const struct tn_report *report
 	char *then = tn__then_options(report);
 	if (report->executions != NULL)
 		command = report->executions->reports[0]->command;
-	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage fix %s%s%s%s%s%s%s-- %s", card, memory, other, gpus, host,
-	                 inputs, then != NULL ? then : "", command);
+	tn__say_labelled(printer, "", LABEL_COLUMN, "tonnage fix %s%s%s%s%s%s%s%s-- %s", card, memory, other, gpus, host,
+	                 inputs, report->options != NULL ? report->options : "", then != NULL ? then : "", command);
 	free(then);
 }
 

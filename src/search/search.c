@@ -261,15 +261,6 @@ tn__search_failure(const struct tn_trial *trial, struct tn_progress_line *line, 
 	return NULL;
 }
 
-static void
-put_quoted(FILE *out, const char *option, const char *value)
-{
-	char *quoted = tn__program_quote((char *[]){ (char *)(uintptr_t)value, NULL });
-	if (quoted != NULL)
-		fprintf(out, "%s %s ", option, quoted);
-	free(quoted);
-}
-
 char *
 tn__search_card_options(const struct tn_run_options *options)
 {
@@ -288,18 +279,15 @@ tn__search_card_options(const struct tn_run_options *options)
 		fprintf(out, "--other %s ", tn__typed_bytes(options->other_bytes, bytes));
 	if (options->host_memory_bytes != 0)
 		fprintf(out, "--host-memory %s ", tn__typed_bytes(options->host_memory_bytes, bytes));
-	if (options->data_shape)
-		fprintf(out, "--data shape ");
-	if (options->cells != NULL)
-		fprintf(out, "--cells %s ", options->cells);
-	if (options->python != NULL)
-		put_quoted(out, "--python", options->python);
-	if (options->keep_going)
-		fprintf(out, "--keep-going ");
+	if (options->inputs != NULL && strcmp(options->inputs, "as_is") != 0)
+		fprintf(out, "--inputs %s ", options->inputs);
+	char *program = tn__program_options(options);
+	fputs(program != NULL ? program : "", out);
+	free(program);
 	for (int i = 0; i < options->then_count; i++)
-		put_quoted(out, "--then", options->then[i]);
+		tn__program_put_option(out, "--then", options->then[i]);
 	for (int i = 0; i < options->request_count; i++)
-		put_quoted(out, "--request", options->requests[i]);
+		tn__program_put_option(out, "--request", options->requests[i]);
 	if (options->repeat != 0)
 		fprintf(out, "--repeat %d ", options->repeat);
 	fclose(out);

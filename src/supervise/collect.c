@@ -313,6 +313,7 @@ tn__collect(const struct tn_run_options *options, const struct tn_card *card, st
 	report->writes_allowed = options->allow_writes;
 	report->working_folder = getcwd(NULL, 0);
 	report->command = tn__program_quote(options->arguments);
+	report->options = tn__program_options(options);
 	report->secrets = tn__secrets_of(options->arguments, environ);
 	if (!options->allow_writes && tn__folder_has_files(watch->folder))
 		report->scratch = strdup(tn__folder_path(watch->folder, "scratch/files", path));

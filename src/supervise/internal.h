@@ -47,6 +47,11 @@ tn_status tn__card_choose(const struct tn_run_options *options, struct tn_card *
 tn_status tn__program_find(const char *name, char path[PATH_MAX], int *exit_status);
 /* The command line as a person would type it; the caller frees; NULL without memory. */
 char *tn__program_quote(char *const *arguments);
+/* Writes `OPTION VALUE ` so. */
+void tn__program_put_option(FILE *out, const char *option, const char *value);
+/* The options without which the program would not be the same one on another card ("--data shape --python /usr/bin/python3 "), as a person would
+ * type them; the caller frees; NULL without memory. */
+char *tn__program_options(const struct tn_run_options *options);
 
 /* ---- then.c: the commands that follow ---- */
 

@@ -101,3 +101,39 @@ tn__program_quote(char *const *arguments)
 	fclose(out);
 	return text;
 }
+
+void
+tn__program_put_option(FILE *out, const char *option, const char *value)
+{
+	char *quoted = tn__program_quote((char *[]){ (char *)(uintptr_t)value, NULL });
+	if (quoted != NULL)
+		fprintf(out, "%s %s ", option, quoted);
+	free(quoted);
+}
+
+char *
+tn__program_options(const struct tn_run_options *options)
+{
+	static const char *const weights[] = { [TN_WEIGHTS_SHAPE] = "shape", [TN_WEIGHTS_REAL] = "real" };
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	if (out == NULL)
+		return NULL;
+	if (options->real_initialization)
+		fprintf(out, "--init real ");
+	if (options->all_values)
+		fprintf(out, "--values all ");
+	if (options->weights != TN_WEIGHTS_AUTO)
+		fprintf(out, "--weights %s ", weights[options->weights]);
+	if (options->data_shape)
+		fprintf(out, "--data shape ");
+	if (options->cells != NULL)
+		fprintf(out, "--cells %s ", options->cells);
+	if (options->python != NULL)
+		tn__program_put_option(out, "--python", options->python);
+	if (options->keep_going)
+		fprintf(out, "--keep-going ");
+	fclose(out);
+	return text;
+}

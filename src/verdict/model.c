@@ -164,16 +164,13 @@ free_gate(struct tn_report_gate *gate)
 void
 tn__report_free(struct tn_report *report)
 {
-	char *const texts[] = { report->torch,           report->cuda,
-		                    report->steps_unit,      report->oom.phase,
-		                    report->oom.cause,       report->oom.message,
-		                    report->oom.input.shape, report->oom.input.before,
-		                    report->exception,       report->scratch,
-		                    report->snapshot,        report->hook_error,
-		                    report->snapshot_made,   report->working_folder,
-		                    report->command,         report->fast_forward_failed,
-		                    report->growth.unit,     report->peak_record.path,
-		                    report->oom_record.path };
+	char *const texts[] = {
+		report->torch,         report->cuda,           report->steps_unit,       report->oom.phase,
+		report->oom.cause,     report->oom.message,    report->oom.input.shape,  report->oom.input.before,
+		report->exception,     report->scratch,        report->snapshot,         report->hook_error,
+		report->snapshot_made, report->working_folder, report->command,          report->fast_forward_failed,
+		report->options,       report->growth.unit,    report->peak_record.path, report->oom_record.path
+	};
 	for (size_t i = 0; i < ROOM(texts); i++)
 		free(texts[i]);
 	for (size_t i = 0; i < report->oom.stack.count; i++)

@@ -524,6 +524,7 @@ struct tn_report {
 	bool writes_allowed;
 	char *working_folder; /* places below it are shown relative to it */
 	char *command;        /* the program and its arguments, for the next step */
+	char *options;        /* of the run that belong to it there (tn__program_options); NULL: not known */
 	int64_t peak_rss_bytes;
 	double seconds;
 };

@@ -293,6 +293,7 @@ void
 tn__redact_report(struct tn_redactor *redactor, struct tn_report *report)
 {
 	change_paths(redact, redactor, report);
+	forget(&report->options);
 	forget(&report->command); /* these hold what the program likes to say */
 	forget(&report->exception);
 	forget(&report->working_folder);

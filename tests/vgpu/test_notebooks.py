@@ -200,8 +200,23 @@ def test_training_that_has_settled_ends_no_notebook(run):
     train = "for _ in range(90):\n    model(torch.ones(4, 64, device='cuda')).sum().backward()\n    optimizer.step()\n    optimizer.zero_grad()"
     define = "import torch\nmodel = torch.nn.Linear(64, 64).cuda()\noptimizer = torch.optim.SGD(model.parameters(), 0.1)"
     done = run([define, train, "kept = torch.ones(8 << 20, device='cuda')\nprint('after')"])
-    assert done.verdict == "fits" and "after" in done.stdout and done.report["steps"]["seen"] == 90, done.explain()
-    assert done.report["steps"]["stopped"] == "end" and cells(done)["cell 3"]["left_bytes"] == 32 * MIB
+    assert done.verdict == "fits" and "after" in done.stdout and done.report["steps"]["stopped"] == "settled", done.explain()
+    assert cells(done)["cell 3"]["left_bytes"] == 32 * MIB
+    seen = done.report["steps"]["seen"]
+    assert 8 <= seen < 20 and f"cell 2, line 1: {90 - seen} of the 90 turns of the loop" in done.report["steps"]["not_seen"], done.explain()
+
+
+def test_a_counting_loop_ends_only_where_steps_are_made(run):
+    """A second training that needs more is seen with the optimizer's state beside its activations; other loops go through."""
+    train = ("def train(width):\n    model = torch.nn.Linear(width, width).cuda()\n    optimizer = torch.optim.Adam(model.parameters())\n"
+             "    for _ in range(300):\n        loss = model(torch.ones(4096, width, device='cuda')).sum()\n        loss.backward()\n"
+             "        optimizer.step()\n        optimizer.zero_grad()")  # fmt: skip
+    notebook = [f"import torch\n{train}", "train(64)", "total = 0\nfor i in range(1000):\n    total += i\ntrain(2048)\nprint('total', total)",
+                "%%time\nprint(sum(i for i in range(10)), [i for i in range(3)])"]  # fmt: skip
+    short, whole = run(notebook), run(notebook, "--steps", "all")
+    assert "total 499500\n45 [0, 1, 2]" in short.stdout, short.explain()
+    assert short.report["steps"]["seen"] < 60 and whole.report["steps"]["seen"] == 600, (short.explain(), whole.explain())
+    assert short.report["peak"]["device_bytes"] == whole.report["peak"]["device_bytes"], (short.explain(), whole.explain())
 
 
 def test_functions_of_other_cells_are_theirs(run):
@@ -295,6 +310,25 @@ def search(tmp_path, command, cells, *options):
     words = [TONNAGE, command, *options, "--python", python_of(ENVIRONMENT), "--json", tmp_path / "found.json", path]
     done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=300)
     return done, json.loads((tmp_path / "found.json").read_text()) if (tmp_path / "found.json").exists() else None
+
+
+def test_a_change_of_text_acts_in_cells_and_its_patch_is_of_the_notebook(tmp_path):
+    """What `patch` makes of the notebook needs what the trial needed. Lines that are no Python stay."""
+    notebook = ["\n%matplotlib --list\nimport torch\nnet = torch.nn.Linear(8192, 8192).cuda()\nupdates = torch.optim.AdamW(net.parameters())",
+                "%%time\nfor _ in range(2):\n    net(torch.ones(1, 8192, device='cuda')).sum().backward()\n    updates.step()\n"
+                "    updates.zero_grad()"]  # fmt: skip
+    card = ("--gpu", "rtx3060", "--memory", "1300MiB")
+    patch = tmp_path / "fix.diff"
+    done, found = search(tmp_path, "fix", notebook, *card, "--patch", patch)
+    first = found["changes"][0]
+    assert done.returncode == 0 and (first["id"], first["fits"]) == ("fused", True), f"{done.stderr}\n{found}"
+    before = json.loads((tmp_path / "notebook.ipynb").read_text())
+    subprocess.run(["patch", "-p0", "-i", patch], cwd=tmp_path, check=True, capture_output=True)
+    after = json.loads((tmp_path / "notebook.ipynb").read_text())
+    before["cells"][0]["source"] = before["cells"][0]["source"].replace("parameters())", "parameters(), fused=True)")
+    assert after == before
+    again = run_tonnage([*card, "--python", python_of(ENVIRONMENT)], [tmp_path / "notebook.ipynb"], tmp_path)
+    assert again.verdict == "fits" and again.report["peak"]["device_bytes"] == first["peak_device_bytes"], again.explain()
 
 
 def test_fix_runs_the_cells_that_it_is_told(tmp_path):

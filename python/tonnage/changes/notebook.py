@@ -26,14 +26,14 @@ def _notebook(changes):
         with open(path, encoding="utf-8", newline="") as file:
             whole = file.read()
         spans = list(_spans(whole))
-        changed = whole
+        changed, escapes = whole, whole.isascii() and "\\u" in whole
         for index in sorted({text.index for text, new in changes}, reverse=True):
             text, new = next((text, new) for text, new in changes if text.index == index)  # a cell that was run twice: once
             begin, end = spans[index]
             held = json.loads(whole[begin:end])
             if "".join(held) != text.text:
                 return None
-            changed = changed[:begin] + _written(whole[begin:end], held, new) + changed[end:]
+            changed = changed[:begin] + _written(whole[begin:end], held, new, escapes) + changed[end:]
     except (OSError, ValueError, IndexError, TypeError):
         return None
     return Plain(path, whole), changed
@@ -43,7 +43,7 @@ def _spans(text):
     """(begin, end) of the sources of a notebook's cells in its text; (0, 0) of a cell without one."""
     top = dict(_members(text, _skip(text, 0)))
     if "worksheets" in top:  # nbformat 3
-        top = dict(_members(text, next(_items(text, top["worksheets"][0]))[0]))
+        top = dict(_members(text, list(_items(text, top["worksheets"][0]))[0][0]))
     for begin, end in _items(text, top["cells"][0]):
         parts = dict(_members(text, begin))
         yield parts.get("source") or parts.get("input") or (0, 0)
@@ -80,10 +80,10 @@ def _skip(text, at):
     return at
 
 
-def _written(before, held, new):
+def _written(before, held, new, escapes):
     """A source as JSON, laid out as it was."""
     if isinstance(held, str):
-        return json.dumps(new, ensure_ascii=before.isascii())
+        return json.dumps(new, ensure_ascii=escapes)
     begin, end = _skip(before, 1), len(before[:-1].rstrip())
-    lines = [json.dumps(line, ensure_ascii=before.isascii()) for line in new.splitlines(True)]
+    lines = [json.dumps(line, ensure_ascii=escapes) for line in new.splitlines(True)]
     return before[:begin] + ("," + (before[1:begin] or " ")).join(lines) + before[end:]

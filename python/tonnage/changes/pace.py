@@ -10,6 +10,7 @@ import collections
 import math
 
 from _tonnage_guest import events
+from _tonnage_guest.state import state
 
 from . import accumulate, coupled, hooks, passes, results
 
@@ -119,6 +120,10 @@ def _updated(optimizer, frame):
     passes.updated(optimizer)
     if not _passes or _seen >= _UPDATES:
         return  # a second optimizer, or an update of something else
+    if state.fast_forward is not None and _updates:  # trainers update at the end of an epoch, and epochs end early now
+        _calls.clear()
+        del _passes[:]
+        return
     _seen += 1
     calls = _largest()
     share = _whole_share(calls.samples)

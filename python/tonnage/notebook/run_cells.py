@@ -213,14 +213,15 @@ def _run_in_kernel(options, order, environment, folder):
     sockets = tempfile.mkdtemp()
     if len(sockets) < _LONGEST_FOLDER:  # ports are found and let go before the kernel takes them: another kernel may come first
         client.km.transport, client.km.ip = "ipc", os.path.join(sockets, "kernel")
+    number = 0
     try:
         with client.setup_kernel(cwd=folder):
-            for _, index, _ in order:
+            for number, index, _ in order:
                 client.execute_cell(notebook.cells[index], index)
     except CellExecutionError:
         return 1  # shown as it came
     except DeadKernelError:
-        sys.stderr.write("tonnage: the notebook's kernel died\n")
+        sys.stderr.write("tonnage: the notebook's kernel died in cell %d\n" % number)
         return 1
     finally:
         shutil.rmtree(sockets, ignore_errors=True)

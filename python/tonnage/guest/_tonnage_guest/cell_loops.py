@@ -69,13 +69,14 @@ def _goes_backward(loop):
 
 def turns(values):
     """The values of a loop, until memory has settled in it."""
-    place, done, steps = _place(sys._getframe(1)), 0, state.steps
+    place, given, with_step, steps = _place(sys._getframe(1)), 0, 0, state.steps
     for value in values:
-        if done >= _LEAST and state.turns_over is not None and steps < state.steps:
-            _left_out(place, values, done)
+        made_a_step, steps = steps < state.steps, state.steps
+        with_step += made_a_step
+        if made_a_step and with_step >= _LEAST and state.turns_over is not None:
+            _left_out(place, values, given)
             return
-        done += steps < state.steps
-        steps = state.steps
+        given += 1
         yield value
 
 
