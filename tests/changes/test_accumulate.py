@@ -221,6 +221,46 @@ def test_a_program_that_accumulates_keeps_its_updates(on_cpu, way, pieces):
             assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
 
 
+@pytest.mark.parametrize("shuffle, results", [(True, "same_up_to_rounding"), (False, "different_training")])
+def test_a_batch_from_an_iterator_of_its_own_comes_in_pieces(on_cpu, shuffle, results):
+    """The pieces of a batch are those of one, although each is fetched from another iterator. Without drawing they begin with the same samples."""
+    program = OWN_HEAD + f"""
+    x, y = next(iter(DataLoader(data, batch_size=16)))
+    loader = DataLoader(data, batch_size=16, shuffle={shuffle})
+    for update in range(4):
+        (x, y) = next(iter(loader))
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    print(json.dumps(seen))
+    """
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    entry = after.change("accumulate")
+    one, two = json.loads(before.stdout), json.loads(after.stdout)
+    assert len(one) == len(two) == 4 and entry["results"] == results, entry
+    assert shuffle or all(b == pytest.approx(a, rel=1e-9, abs=1e-12) for a, b in zip(one, two))
+    assert "for value in range(4) for _ in range(4)" in entry["patch"], entry
+
+
+def test_one_batch_that_is_looked_at_feeds_no_training(on_cpu):
+    """Loops over two loaders are patched; a third, of which a batch is looked at, stays, as do its size and those of others."""
+    look = """
+    print(len(next(iter(DataLoader(data, batch_size=6)))[0]))
+    batches = iter(DataLoader(data, batch_size=7))
+    first = next(batches)
+    """
+    program = OWN_HEAD + look + OWN["by_number"] + OWN["by_number"].replace("16", "32") + "print(json.dumps(seen))\n"
+    before, after = on_cpu(program), on_cpu(program, "accumulate=2")
+    entry = after.change("accumulate")
+    assert entry["results"] == "same_up_to_rounding" and "batch_size=6" not in entry["patch"] and "to 3" not in entry["how"], entry
+    patched = on_cpu(program, patch=entry["patch"])
+    for done in (after, patched):
+        for a, b in zip(json.loads(before.stdout.split("\n")[1]), json.loads(done.stdout.split("\n")[1]), strict=True):
+            assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
+    facts = on_cpu(program, "survey").document["survey"]["facts"]
+    assert facts["batches"] == [16, 32], facts
+
+
 def test_an_update_of_a_rest_may_be_another_training(on_cpu):
     """Three batches an epoch, two an update: whether the third one waits is not seen."""
     program = OWN_HEAD.replace("64", "48").replace("float48", "float64") + OWN["by_number"] + "print(json.dumps(seen))\n"

@@ -105,6 +105,20 @@ if __name__ == "__main__":
     assert done.stdout == "2\n2\n2\n" and done.document["fast_forward_failed"] is None, done.stderr
 
 
+def test_a_training_that_begins_later_shows_two_updates_and_what_they_bring(run_with, wheel):
+    """The second one raises the peak, as with the state that an optimizer makes in the first: the third brings nothing new."""
+    done = run_with(wheel, PROGRAM + """
+def again():
+    count = 0
+    for batch, in DataLoader(data, batch_size=2):
+        if count == 1: fake_cuda.use(100 << 20); fake_cuda.free(100 << 20)
+        update(); count += 1
+    return count
+print(train(), again(), again(), train())
+""", TONNAGE_STEPS="auto")
+    assert done.stdout == "10 3 1 1\n" and steps(done)["stopped"] == "settled", done.stderr
+
+
 def test_a_new_size_in_a_later_epoch_is_seen(run_with, wheel):
     done = run_with(wheel, PROGRAM + """
 class Growing(torch.utils.data.Dataset):

@@ -6,7 +6,7 @@ import json
 import pathlib
 
 import pytest
-from conftest import ENDS, MAIN, check_categories
+from conftest import ENDS, MAIN, MIB, check_categories
 
 FORKED = True  # ../fork_servers.py
 
@@ -50,6 +50,31 @@ def test_categories_are_what_the_program_holds(tonnage, job):
     rows = check_census(run)
     if len(rows) > 1:
         assert run.report["at_peak"]["by_category"]["parameters"] > 0, run.explain()
+
+
+LATE_CACHE = """\
+import torch
+model = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024) for _ in range(8)]).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for _ in range(20):
+    model(torch.ones(16384, 1024, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+for count in range(1, 8):
+    with torch.no_grad():
+        torch.empty(count * 60 << 20, dtype=torch.uint8, device="cuda")  # in no piece of the cache; less than the peak of the training
+        for _ in range(4000):  # a window of the history is full, and emptied
+            torch.ones(1, device="cuda")
+        model(torch.ones(8, 1024, device="cuda"))
+"""
+
+
+def test_on_an_unlimited_card_the_peak_is_of_what_was_allocated(tonnage, tmp_path):
+    """A cache that grows later shows nothing, and the searches for changes go by what the peak was made of."""
+    program = tmp_path / "cache.py"
+    program.write_text(LATE_CACHE)
+    run = tonnage("torch-2.11.0", [str(program)], "--gpu=a100-80", "--memory=8TiB", "--steps=all")
+    assert run.verdict == "fits" and run.report["at_peak"]["by_category"]["activations"] >= 6 * 64 * MIB, run.explain()
 
 
 def test_the_copy_of_an_average_is_parameters(tonnage, tmp_path):

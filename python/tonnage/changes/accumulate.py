@@ -187,6 +187,9 @@ class _Accumulation:
             sampler.batch_size = self.looked.pop(sampler)
         if not isinstance(chunks, pieces.Chunks):
             return
+        if chunks.continues and not draws(sampler):
+            self.change.weaken(table.DIFFERENT)
+            arguments.say(self.change, _ANEW)
         fetched = chunks.fetched() if there else None
         if frame.f_globals.get("__name__", "").startswith("accelerate."):
             # accelerate fetches one batch more before it hands out the one before
@@ -449,6 +452,7 @@ class _Accumulation:
             edits.wrap([statement], header)
 
 
+_ANEW = "Each batch comes from an iterator of its own, which begins with the same samples: in pieces these are fewer, which is another training."
 _AGAIN = ("The program uses a model again after its update within the same batch: pieces see it without that update, which is "
           "another training.")
 
@@ -477,6 +481,13 @@ def _stands_in(text, node, loop):
     while node is not None and node is not loop:
         node = text.parents.get(node)
     return node is loop
+
+
+def draws(sampler):
+    """True for a sampler of batches whose batches are made up of random samples."""
+    import torch
+
+    return isinstance(getattr(sampler, "sampler", None), torch.utils.data.RandomSampler)
 
 
 def is_sum(node):

@@ -13,6 +13,7 @@ class Chunks:
         self.pieces = pieces
         self.size = None  # of a full piece
         self.waiting = collections.deque(left)
+        self.continues = bool(left)
         self.plan = collections.deque()
         self.used = None  # the piece that the program has fetched last
 
