@@ -242,6 +242,27 @@ def test_a_batch_from_an_iterator_of_its_own_comes_in_pieces(on_cpu, shuffle, re
     assert "for value in range(4) for _ in range(4)" in entry["patch"], entry
 
 
+def test_an_iterator_that_is_kept_feeds_the_training(on_cpu):
+    program = OWN_HEAD + """
+    class Endless:
+        def __init__(self):
+            self.batches = iter(DataLoader(data, batch_size=16))
+        def next(self):
+            return next(self.batches)
+
+    endless = Endless()
+    batches = iter(DataLoader(data, batch_size=32))
+    def fetch():
+        return next(batches)
+    for update in range(2):
+        for x, y in (endless.next(), fetch()):
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    """
+    assert on_cpu(program, "survey").document["survey"]["facts"]["batches"] == [16, 32]
+
+
 def test_one_batch_that_is_looked_at_feeds_no_training(on_cpu):
     """Loops over two loaders are patched; a third, of which a batch is looked at, stays, as do its size and those of others."""
     look = """

@@ -65,8 +65,8 @@ def _watch(callback, wanted):
 
 
 def _is_a_look(frame):
-    """True where this use of a loader is for one batch alone: `next(iter(loader))`, or `batches = iter(loader)` with `next(batches)`, and no loop of the
-    program's is running."""
+    """True where this use of a loader is for one batch alone: `next(iter(loader))`, or `batches = iter(loader)` with `next(batches)` in the same function,
+    and no loop of the program's is running."""
     place = hooks.place(frame)
     text = rewrite.source_at(place)
     call = next((call for call in text.calls_at(place["line"]) if code.last(call.func) == "iter"), None) if text is not None else None
@@ -87,9 +87,14 @@ def _fetches_once(text, call):
     if isinstance(parent, ast.Call) and code.last(parent.func) == "next":
         return True
     name = code.target_of(text, call)
-    fetches = [each for each in text.calls() if code.last(each.func) == "next" and each.args and code.dotted(each.args[0]) == name]
-    uses = [node for node in text.all(ast.Name, ast.Attribute) if code.dotted(node) == name and isinstance(node.ctx, ast.Load)]
-    return bool(fetches) and len(uses) == len(fetches) and not any(text.above(each, *code.LOOPS) for each in fetches)
+    uses = [node for node in text.all(ast.Name) if node.id == name and isinstance(node.ctx, ast.Load)]
+    return bool(uses) and all(_is_fetched_once(text, node, text.scope(call)) for node in uses)
+
+
+def _is_fetched_once(text, node, scope):
+    call = text.parents.get(node)
+    fetches = isinstance(call, ast.Call) and code.last(call.func) == "next" and node in call.args
+    return fetches and text.scope(call) is scope and text.above(call, *code.LOOPS) is None
 
 
 def size_asked(change):
