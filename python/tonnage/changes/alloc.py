@@ -8,6 +8,8 @@ together.
 import os
 import sys
 
+from _tonnage_guest import cells, origin
+
 from . import hooks
 
 _VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
@@ -35,7 +37,7 @@ def install(change):
     for name in _VARIABLES:
         os.environ[name] = merged
     change.environment = {"PYTORCH_CUDA_ALLOC_CONF": merged}
-    change.how = "Set PYTORCH_CUDA_ALLOC_CONF=%s before the program starts." % merged
+    change.how = _how(_VARIABLES[1], merged)
     hooks.on_torch(change.guarded(lambda module: _name_for(change, module, merged)))
 
 
@@ -46,9 +48,16 @@ def _name_for(change, torch, merged):
         return
     name = _VARIABLES[0] if _version(torch) >= (2, 10) else _VARIABLES[1]
     change.environment = {name: merged}
-    change.how = "Set %s=%s before the program starts." % (name, merged)
+    change.how = _how(name, merged)
     change.note(None, "%s=%s" % (name, merged))
     change.effect()
+
+
+def _how(name, merged):
+    runs_cells = bool(sys.argv) and origin.kind_of_file(os.path.abspath(sys.argv[0])) is origin.OWN  # the runner of a notebook
+    if runs_cells or cells.shell() is not None:
+        return "Put `%%env %s=%s` at the top of the notebook's first cell, before torch is imported." % (name, merged)
+    return "Set %s=%s before the program starts." % (name, merged)
 
 
 def _version(torch):
