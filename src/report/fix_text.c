@@ -234,9 +234,12 @@ say_next(const struct tn_printer *printer, const struct tn_fixes *fixes)
 {
 	char words[TN_WORDS_ROOM], *next = tn__fixes_next(fixes);
 	const char *smallest = tn__fixes_smallest(fixes, words);
+	const struct tn_fix_change *first = first_fitting(fixes);
 	fputc('\n', printer->out);
 	if (next != NULL)
 		tn__say_labelled(printer, "Next", HOW_COLUMN, "%s", next);
+	if (first != NULL && first->command == NULL && first->patch != NULL)
+		tn__say_labelled(printer, "", HOW_COLUMN, "with --patch fix.diff it writes the change as a diff, too");
 	if (smallest != NULL)
 		tn__say_labelled(printer, next != NULL ? "" : "Next", HOW_COLUMN, "%s", smallest);
 	free(next);
