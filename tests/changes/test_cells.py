@@ -36,6 +36,14 @@ def test_places_are_those_of_the_cell():
     assert [node.lineno for node in tree.body] == [3, 4, 5, 5] and ast.unparse(tree.body[-1]) == "z = g(x)"
 
 
+def test_strings_keep_their_lines_behind_a_command():
+    text = cell('!ls "a\nfor x in y:\n    f(\'\'\'one\ntwo\'\'\')')
+    edits = source.Edits(text)
+    edits.wrap(text.tree.body[1].body, "with z:")
+    changed, origins = source.render(text, [edits])
+    assert changed == '!ls "a\nfor x in y:\n    with z:\n        f(\'\'\'one\ntwo\'\'\')'
+
+
 def test_lines_that_are_no_python_are_not_edited():
     text = cell("x = 1\n%pip install y")
     edits = source.Edits(text)

@@ -6,7 +6,8 @@
     results   what each change did and where, told in <run>/changes/<pid>.json
     source    a source file and edits of it; patches
     code      what can be read in a program's text
-    rewrite   runs the program from changed source, with its own file names and line numbers
+    rewrite   runs the program from changed source, with its own file names and line numbers; cells: so the cells of a notebook, whose
+              diff notebook makes
     hooks     what happens in torch: batches, backward passes, updates, calls of modules
     arguments arguments of transformers' and Lightning's trainers
     options   what a program declares for its command line (parsers: through other libraries; option: one of them); config_files:

@@ -29,16 +29,12 @@ class Cell(Source):
         self.foreign = {number for number, line in enumerate(self.lines, 1) if number <= len(python) and line != python[number - 1]}
 
     def python(self, text):
-        """What IPython makes of the cell, or of what edits have made of it; its lines stand where they stood. Raises SyntaxError."""
+        """As Source's: what IPython makes of it. Raises SyntaxError where lines do not stay where they stood."""
         body = text.replace("\r\n", "\n").split("\n")[self.before:]
         python = self.transform("\n".join(body))
         if len(python.rstrip("\n").split("\n")) != len("\n".join(body).rstrip().split("\n")):
             raise SyntaxError("a command of IPython's stands on several lines")
         return "\n" * self.before + python
-
-    def parse(self, text):
-        """As Source's."""
-        return ast.parse(self.python(text), self.path)
 
     def top(self):
         """As Source's: cells share a namespace."""
@@ -58,7 +54,10 @@ def install(tree_of, note):
 
         @functools.wraps(original)
         def ast_parse(self, source, filename=_UNNAMED, symbol="exec"):
-            tree = _changed(source, filename, tree_of, note) if symbol == "exec" else None
+            try:
+                tree = _changed(source, filename, tree_of, note) if symbol == "exec" else None
+            except Exception:
+                tree = None  # an error of the cell's: IPython says so itself
             return tree if tree is not None else original(self, source, filename, symbol)
 
         compiler.ast_parse = ast_parse
@@ -88,10 +87,7 @@ def _source_of(python, code_name):
     if cell is None:
         return None
     before = cells.lines_of_magic(cell.source) if code_name == _UNNAMED else cellnames.lines_before(code_name)
-    if before is None or cell.source.split("\n")[before:][:1] == [] or cell.source.split("\n")[before].startswith("%%"):
+    if before is None or "".join(cell.source.split("\n")[before:]).startswith("%%"):
         return None
-    try:
-        text = Cell(cell, before, cell.shell.transform_cell)
-        return text if text.python(text.text).strip("\n") == python.strip("\n") else None
-    except Exception:
-        return None  # an error of the cell's: IPython says so itself
+    text = Cell(cell, before, cell.shell.transform_cell)
+    return text if text.python(text.text).strip("\n") == python.strip("\n") else None

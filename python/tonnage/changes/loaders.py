@@ -51,7 +51,7 @@ def _watch(callback, wanted):
         sampler = loader.batch_sampler
         if sampler is None or sampler in judged or _is_hugging_faces(loader, frame):
             return
-        kind = _LOOK if _is_a_look(frame) else _TRAINING if feeds_training(frame) else _EVALUATION
+        kind = _LOOK if _is_looked_at(frame) else _TRAINING if feeds_training(frame) else _EVALUATION
         if kind == _TRAINING:
             _fed.add(sampler)
         if kind == wanted and (kind != _EVALUATION or sampler not in _fed):
@@ -62,6 +62,13 @@ def _watch(callback, wanted):
                 _fed.add(loader.batch_sampler)
 
     hooks.on_epoch(epoch)
+
+
+def _is_looked_at(frame):
+    try:
+        return _is_a_look(frame)
+    except Exception:
+        return False  # a frame whose text is not what runs
 
 
 def _is_a_look(frame):

@@ -38,9 +38,13 @@ class Source:
         self._calls = sorted(self.all(ast.Call), key=lambda call: (call.lineno, call.col_offset))
         self._names = self._inside_strings = None
 
+    def python(self, text):
+        """This text, or what edits have made of it, as Python, line for line."""
+        return text
+
     def parse(self, text):
-        """The tree of this text, or of what edits have made of it."""
-        return ast.parse(text, self.path)
+        """The tree of such a text."""
+        return ast.parse(self.python(text), self.path)
 
     def top(self):
         """The statements that have been run in the file's namespace when its last one is."""
@@ -132,7 +136,7 @@ class Source:
     def inside_string(self, line):
         """True for lines that begin inside a string: they must not be indented."""
         if self._inside_strings is None:
-            self._inside_strings = _string_lines(self.text)
+            self._inside_strings = _string_lines(self.python(self.text))
         return line in self._inside_strings
 
 
