@@ -73,3 +73,20 @@ LOOP = """
 ])  # fmt: skip
 def test_how_a_loop_zeroes(on_cpu, body, found):
     assert passes(on_cpu(LOOP % body, "survey")) == [found]
+
+
+def test_updates_of_epochs_that_end_early_are_not_looked_at(on_cpu):
+    """Lightning, and programs like it, update at the end of an epoch, which comes after one batch once memory has settled."""
+    seen = on_cpu("""
+    import sys, torch
+    model = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=.1)
+    for update in range(12):
+        if update == 4:
+            sys.modules["_tonnage_guest.state"].state.fast_forward = "settled"
+        for _ in range(2 if update < 4 else 1):
+            model(torch.ones(8, 4)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    """, "survey").document["pace"]
+    assert (seen["updates"], seen["backward"], seen["passes"]) == (4, 2, [[[2, 2]] * 4])
