@@ -27,9 +27,12 @@ finish(struct tn_fix_search *search, struct tn_fixes *fixes, int *exit_status)
 	if (fixes->failed && search->unchanged_card.words != NULL && !fixes->interrupted)
 		fputs(search->unchanged_card.words, stderr);                              /* the program's own */
 	const char *exception = tn__trial_report(&search->unchanged_card)->exception; /* it may have said it elsewhere */
+	bool asks = exception != NULL && strstr(exception, "EOF when reading a line") != NULL; /* input() without one */
 	if (fixes->failed && !fixes->interrupted)
-		tn__tell(options->run.messages, "the unchanged program fails, and not for lack of memory%s%s",
-		         exception != NULL ? ": " : "", exception != NULL ? exception : "");
+		tn__tell(options->run.messages, "the unchanged program fails, and not for lack of memory%s%s%s",
+		         exception != NULL ? ": " : "", exception != NULL ? exception : "",
+		         asks ? "; give its answers in a file, `< answers.txt`: every trial reads that from its beginning"
+		              : "");
 	else if (fixes->undecided && !fixes->interrupted)
 		say_undecided(search);
 	else

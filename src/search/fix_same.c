@@ -29,16 +29,21 @@ other_rate(const struct tn_pace *before, const struct tn_pace *after)
 
 /* A number of backward passes that is another one than when unchanged, where a batch may be cut into pieces. */
 struct other_passes {
-	int64_t was, is; /* 0: there is none */
-	bool since;      /* since the update before; else what a gradient is made of */
+	int64_t was, is;               /* 0: there is none */
+	int64_t pieces_was, pieces_is; /* backward passes of an update */
+	bool since;                    /* since the update before; else what a gradient is made of */
 };
+
+static int64_t
+passes_of(const struct tn_pace *pace)
+{
+	return pace->backward > 0 ? pace->backward : 1;
+}
 
 static bool
 is_other(int64_t was, int64_t is, const struct tn_pace *before, const struct tn_pace *after)
 {
-	int64_t pieces_before = before->backward > 0 ? before->backward : 1;
-	int64_t pieces_after = after->backward > 0 ? after->backward : 1;
-	return was > 0 && is > 0 && was * pieces_after != is * pieces_before;
+	return was > 0 && is > 0 && was * passes_of(after) != is * passes_of(before);
 }
 
 static struct other_passes
@@ -48,9 +53,9 @@ other_passes(const struct tn_pace *before, const struct tn_pace *after)
 		const struct tn_followed *was = &before->followed[each], *is = &after->followed[each];
 		for (size_t i = 0; i < was->count && i < is->count; i++) {
 			if (is_other(was->own[i], is->own[i], before, after))
-				return (struct other_passes){ was->own[i], is->own[i], false };
+				return (struct other_passes){ was->own[i], is->own[i], passes_of(before), passes_of(after), false };
 			if (i > 0 && is_other(was->since[i], is->since[i], before, after))
-				return (struct other_passes){ was->since[i], is->since[i], true };
+				return (struct other_passes){ was->since[i], is->since[i], 0, 0, true };
 		}
 	}
 	return (struct other_passes){ 0 };
@@ -124,12 +129,14 @@ difference(const struct tn_pace *before, const struct tn_pace *after)
 	         !are_near(before->loss_share, after->loss_share))
 		length = asprintf(&words, "the losses of an update are weighted %.3g times, %.3g times when unchanged",
 		                  after->loss_share, before->loss_share);
-	else if (passes.is > 0)
-		length = asprintf(&words,
-		                  passes.since
-		                      ? "there are %lld backward passes from update to update, %lld when unchanged"
-		                      : "an update's gradients are made of %lld backward passes, of %lld when unchanged",
+	else if (passes.is > 0 && passes.since)
+		length = asprintf(&words, "there are %lld backward passes from update to update, %lld when unchanged",
 		                  (long long)passes.is, (long long)passes.was);
+	else if (passes.is > 0)
+		length = asprintf(
+			&words,
+			"an update of %lld backward passes has the gradients of %lld, one of %lld those of %lld when unchanged",
+			(long long)passes.pieces_is, (long long)passes.is, (long long)passes.pieces_was, (long long)passes.was);
 	else if (product != NULL)
 		length = asprintf(&words, "the loss compares the samples of a batch with each other (a product of %lld x %lld)",
 		                  (long long)product->rows, (long long)product->columns);

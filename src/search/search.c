@@ -165,9 +165,13 @@ tn__search_make_trials(const struct tn_search_options *options, struct tn_search
 	TN_FORWARD_IF_ERROR(take_place(options, place, trials, exit_status));
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	TN_FORWARD_IF_ERROR(tn__trials_open(trials));
+	if (trials->store == NULL) /* results are of a program that reads no other input elsewhere, or later */
+		trials->input = tn__input_keep();
 	tn_status status = tn__trials_run(trials);
 	tn__progress_line_erase(line);
 	tn__trials_close(trials);
+	if (trials->input > 0)
+		close(trials->input);
 	*exit_status = TN_EXIT_OWN_FAILURE;
 	*dry = status == TN_OK && was_dry(options, trials, exit_status);
 	return status;

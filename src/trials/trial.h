@@ -55,6 +55,7 @@ struct tn_trial {
 	char *left;        /* the text of its outcome, where results are kept */
 	int lost;          /* how many workers have died over it */
 	int result, said;  /* descriptors */
+	int input;         /* as tn_trials has it */
 	int server, alive; /* as for tn__reaper_start_by_server; server -1: a process that is started anew */
 };
 
@@ -87,6 +88,14 @@ char *tn__work_read(const struct tn_folder *folder);
 /* Reads such a text; NULL, and one that is none, give no steps. Release with tn__steps_free. */
 void tn__steps_parse(const char *text, struct tn_steps *out);
 void tn__steps_free(struct tn_steps *steps);
+
+/* ---- input.c: standard input ---- */
+
+/* A descriptor of what standard input holds: a file from where it stands, or a pipe that holds all that will come (1 MiB at most). Nothing
+ * of it is taken. Waits for a second at most. 0: there is none. The caller closes it. */
+int tn__input_keep(void);
+/* The same from its beginning, on its own; -1: there is none. The caller closes it. */
+int tn__input_open(int kept);
 
 /* ---- this_machine.c ---- */
 
@@ -144,6 +153,7 @@ struct tn_trials {
 	bool over;                /* set by the caller: no more trials will be asked for */
 	bool begins_again;        /* the caller begins again where forks turn out not to be the same (`mistaken`) */
 	struct tn_store *store;   /* where results are kept and found again; NULL: nowhere */
+	int input;                /* of tn__input_keep; 0: programs read nothing from standard input */
 	bool no_table;            /* a worker's: the table of results is the command's to write */
 	struct tn_engine *engine; /* that makes all trials but the first; NULL: they are made here */
 	void *context;

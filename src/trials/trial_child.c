@@ -95,12 +95,14 @@ take_nothing(void *context, struct tn_once *once, int *exit_status)
 
 /* ---- the process ---- */
 
-/* 0 in, nothing out; what the program says goes where the parent can read it, or nowhere. */
+/* The command's input, nothing out; what the program says goes where the parent can read it, or nowhere. */
 static void
-redirect(int said)
+redirect(int kept, int said)
 {
-	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-	dup2(nothing, STDIN_FILENO);
+	int nothing = open("/dev/null", O_RDWR | O_CLOEXEC), input = tn__input_open(kept);
+	dup2(input >= 0 ? input : nothing, STDIN_FILENO);
+	if (input > STDERR_FILENO)
+		close(input);
 	dup2(nothing, STDOUT_FILENO);
 	dup2(said >= 0 ? said : nothing, STDERR_FILENO);
 	if (nothing > STDERR_FILENO)
@@ -163,13 +165,13 @@ choose_environment(const struct tn_trial *trial)
 
 /* This process ends with its parent, and is the first of a group. */
 static void
-setup_child(int said, const sigset_t *mask, pid_t parent)
+setup_child(int input, int said, const sigset_t *mask, pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(TN_EXIT_OWN_FAILURE);
 	setpgid(0, 0);
-	redirect(said);
+	redirect(input, said);
 	sigprocmask(SIG_SETMASK, mask, NULL);
 }
 
@@ -191,7 +193,7 @@ tn__trial_become_server(const struct tn_run_options *wanted, int channel, const 
 	const struct tn_once_way way = { .ended = take_nothing, .serves = true };
 	int exit_status = TN_EXIT_OWN_FAILURE;
 	char number[16];
-	setup_child(-1, mask, parent);
+	setup_child(0, -1, mask, parent);
 	choose_environment(&nothing);
 	snprintf(number, sizeof(number), "%d", channel);
 	setenv(TN_FORKS_VARIABLE, number, 1);
@@ -206,7 +208,7 @@ tn__trial_become(const struct tn_trial *trial, const sigset_t *mask, pid_t paren
 {
 	struct tn_run_options options = quietly(&trial->options);
 	int exit_status = TN_EXIT_OWN_FAILURE;
-	setup_child(trial->said, mask, parent);
+	setup_child(trial->input, trial->said, mask, parent);
 	choose_environment(trial);
 	struct chain chain = { .options = &options, .wanted = trial->command };
 	const struct tn_once_way way = {

@@ -73,6 +73,7 @@ start(struct tn_trials *trials, struct tn_trial *trial)
 	bool forked = trials->server.state == TN_FORKS_READY && trial != trials->first && !trial->fresh;
 	trial->result = memfd_create("tonnage-trial", MFD_CLOEXEC);
 	trial->said = trial->keep_words ? memfd_create("tonnage-words", MFD_CLOEXEC) : -1;
+	trial->input = trials->input;
 	trial->alive = forked ? open_alive(trials) : -1;
 	trial->server = trial->alive >= 0 ? trials->server.channel : -1;
 	TN_RETURN_IF(trial->result < 0, TN_IO, "no memory file can be made: %s", strerror(errno));

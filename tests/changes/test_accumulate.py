@@ -152,6 +152,113 @@ def test_the_patch_has_the_same_gradients(on_cpu, condition):
         assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
 
 
+IN_A_FUNCTION = {
+    "method": """
+    class Trainer:
+        def __init__(self):
+            self.optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+            self.optimizer.register_step_pre_hook(note)
+
+        def update(self, x, y):
+            \"\"\"One update.\"\"\"
+            self.optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            self.optimizer.step()
+
+    update = Trainer().update
+    """,
+    "function": """
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    optimizer.register_step_pre_hook(note)
+
+    def update(x, y):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+    """,
+}
+CALLS = """
+    for epoch in range(2):
+        for x, y in DataLoader(data, batch_size=16, shuffle=True):
+            update(x, y)
+    print(json.dumps(seen))
+"""
+
+
+@pytest.mark.parametrize("where", IN_A_FUNCTION)
+def test_the_patch_counts_in_a_function_that_is_called_with_each_batch(on_cpu, where):
+    program = HEAD + MODELS["perceptron"].replace("44", "48") + IN_A_FUNCTION[where] + CALLS
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    patched = on_cpu(program, patch=after.change("accumulate")["patch"])
+    one, two = json.loads(before.stdout), json.loads(patched.stdout)
+    assert len(one) == 6
+    for a, b in zip(one, two, strict=True):
+        assert b == pytest.approx(a, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("body", ["update(x, y); update(x, y)", "update(x, y) if epoch else None"])
+def test_a_function_that_is_not_called_once_with_each_batch_gets_no_patch(on_cpu, body):
+    calls = CALLS.replace("update(x, y)", body)
+    program = HEAD + MODELS["perceptron"].replace("44", "48") + IN_A_FUNCTION["method"] + calls
+    assert on_cpu(program, "accumulate=4").change("accumulate")["patch"] is None
+
+
+BY_HAND = {
+    "none": "for parameter in model.parameters():\n                parameter.grad = None",
+    "zeros": "for group in optimizer.param_groups:\n                for p in group['params']:\n                    if p.grad is not None:\n"
+             "                        p.grad.detach_()\n                        p.grad.zero_()",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+@pytest.mark.parametrize("way", BY_HAND)
+def test_gradients_that_are_cleared_by_hand_are_those_of_the_batch(on_cpu, way, place):
+    """In the trial and in its patch."""
+    loop = LOOP.replace("optimizer.zero_grad()", BY_HAND[way])
+    if place == "after":
+        loop = LOOP.replace("            optimizer.zero_grad()\n", "").replace("schedule.step()", "schedule.step()\n            " + BY_HAND[way])
+    program = HEAD + MODELS["perceptron"].replace("44", "48") + loop
+    before, after = on_cpu(program), on_cpu(program, "accumulate=4")
+    entry = after.change("accumulate")
+    assert entry["results"] == "same_up_to_rounding"
+    assert after.document["pace"]["passes"] == [[[4, 4]] * 6]
+    patched = on_cpu(program, patch=entry["patch"])
+    one, two, three = (json.loads(run.stdout) for run in (before, after, patched))
+    assert len(one) == 6
+    for a, b, c in zip(one, two, three, strict=True):
+        assert b == pytest.approx(a, rel=1e-9, abs=1e-12) and c == pytest.approx(a, rel=1e-9, abs=1e-12)
+
+
+def test_gradients_of_an_input_are_cleared_as_ever(on_cpu):
+    """Adversarial training: what perturbs a piece has nothing to do with the update."""
+    program = HEAD + MODELS["perceptron"] + """
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in DataLoader(data, batch_size=16):
+        noise = torch.zeros_like(x, requires_grad=True)
+        for number in range(2):
+            nn.functional.cross_entropy(model(x + noise), y).backward()
+            seen.append(noise.grad.abs().sum().item() > 0)
+            noise.grad.zero_()
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x + noise), y).backward()
+        optimizer.step()
+    print(json.dumps(seen), noise.grad.abs().max() > 0)
+    """
+    after = on_cpu(program, "accumulate=2")
+    patch = after.change("accumulate")["patch"]
+    assert patch is None or "noise.grad" not in "".join(line for line in patch.splitlines() if line.startswith("+"))
+
+
+@pytest.mark.parametrize("words, said", [("", False), (", ignore_index=0", True), (", ignore_index=0, reduction='sum'", False)])
+def test_a_mean_over_targets_that_are_not_ignored_is_told(on_cpu, words, said):
+    program = HEAD + MODELS["perceptron"] + LOOP.replace("cross_entropy(model(x), y)", f"cross_entropy(model(x), y{words})")
+    entry = on_cpu(program, "accumulate=4").change("accumulate")
+    assert ("targets that are not 0 (ignore_index)" in entry["how"]) == said, entry["how"]
+
+
 # A program that accumulates by itself: two batches of 16 make an update.
 OWN = {
     "by_number": """

@@ -8,7 +8,7 @@ selected: MiB that it takes of what --assume says is selected; base, sample, bat
 refuses: changes that do not apply; inert: changes that act on nothing; idle: changes under which it does nothing; breaks: changes that make it fail; own: it fails by itself
 where memory is enough; cache: MiB that it holds besides, and does without where they are not there; `--batch-size N` on the command line is the batch; sleep: seconds that it goes on for; fails: its own
 status; command_line: what it says that it was given; pace: {change: what its updates are made of}, "" is the program as it is; second: what another rank,
-1, says besides: {"pace": as above, "row": fields of what it says of its changes, "patch": its patch}; times: {change: how many times the arithmetic of a step}; oom: fields of the out-of-memory; gives_up: it handles that, does nothing more and ends with status 0. A BATCH on the command line is the batch.
+1, says besides: {"pace": as above, "row": fields of what it says of its changes, "patch": its patch}; times: {change: how many times the arithmetic of a step}; oom: fields of the out-of-memory; input: what it must find on its standard input; gives_up: it handles that, does nothing more and ends with status 0. A BATCH on the command line is the batch.
 """
 
 import sys
@@ -100,6 +100,8 @@ def take(size):
 
 def main():
     wish, changes = json.loads(sys.argv[1]), asked()
+    if "input" in wish and sys.stdin.read() != wish["input"]:
+        os._exit(3)
     tell_changes(wish, changes)
     if "times" in wish:
         tell_work(wish, changes)

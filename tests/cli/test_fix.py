@@ -2,6 +2,7 @@
 """tonnage fix and tonnage fit on a fake program, without PyTorch: the search, the list, the files, what is left behind."""
 
 import json
+import os
 import re
 import shlex
 import signal
@@ -27,11 +28,11 @@ def words(wish, *more):
 def fix(tonnage, schema):
     """fix(wish, *options) -> (finished command, validated document)"""
 
-    def run(wish, *options, command="fix", more=()):
+    def run(wish, *options, command="fix", more=(), **start):
         out = tonnage.cwd / "out.json"
         out.unlink(missing_ok=True)
         done = tonnage(command, "--gpu", "rtx3060", "--memory", "%dMiB" % CARD, "--json", out, *options, "--",
-                       *words(wish, *more), timeout=120)  # fmt: skip
+                       *words(wish, *more), timeout=120, **start)  # fmt: skip
         document = json.loads(out.read_text()) if out.exists() else None
         if document is not None:
             schema(document["schema"].partition("/")[0].partition(".")[2], document)
@@ -216,7 +217,7 @@ def test_an_option_is_not_offered_where_it_would_not_arrive(fix):
     ({"samples": 128, "elements": 64 * 22, "samples_of_call": 64}, None),  # sequences that have time first: the batch is the other dimension
     ({"samples": 128, "elements": 64 * 22, "samples_of_call": 128}, "an update uses 128 samples, 64 when unchanged"),
     ({"samples": 128, "elements": 128 * 22, "samples_of_call": 64}, "an update uses 128 samples, 64 when unchanged"),
-    ({"passes": [[[1, 1]], [[2, 1], [2, 1]]]}, "an update's gradients are made of 2 backward passes, of 1 when unchanged"),
+    ({"passes": [[[1, 1]], [[2, 1], [2, 1]]]}, "an update of 1 backward passes has the gradients of 2, one of 1 those of 1 when unchanged"),
     ({"passes": [[[1, 1], [1, 2]], []]}, "there are 2 backward passes from update to update, 1 when unchanged"),
     ({"loss_share": 2.0}, "the losses of an update are weighted 2 times, 1 times when unchanged"),
     ({"learning_rates": [0.1, 0.1]}, "the learning rate of update 2 is 0.1, 0.05 when unchanged"),
@@ -636,3 +637,54 @@ def test_a_share_that_is_none_is_refused(tonnage):
     for command in ("fix", "fit"):
         done = tonnage(command, "--assume", "most", "--", "true")
         assert done.returncode == 2 and "--assume" in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+# ---- standard input ----
+
+
+INPUT = {"input": "1\nno\n", "base": 1500, "saves": {"zero_grad": 300, "checkpoint": 350},
+         "possible": [row("zero_grad"), row("checkpoint", values=["1"])]}  # fmt: skip
+
+
+def check_input(done, document):
+    assert done.returncode == 0 and document["trials"] >= 4, done.stderr
+    assert {change["outcome"] for change in document["changes"]} == {"fits", "not_enough"}
+
+
+@pytest.mark.parametrize("options", [[], ["--fresh"]])
+def test_each_trial_reads_a_file_on_standard_input_from_where_it_stands(fix, tmp_path, options):
+    """And the file stands there still: a shell's loop that reads it goes on."""
+    file = tmp_path / "answers"
+    file.write_text("head\n1\nno\n")
+    with open(file, "rb", buffering=0) as stream:
+        stream.seek(5)
+        check_input(*fix(INPUT, *options, stdin=stream))
+        assert stream.read() == b"1\nno\n"
+
+
+@pytest.mark.parametrize("text", ["1\nno\n", "a line of many\n" * 4000])
+def test_each_trial_reads_what_was_piped_in(fix, text):
+    """As much as a pipe holds; and the pipe holds it still."""
+    reading, writing = os.pipe()
+    with open(reading, "rb", buffering=0) as stream:
+        os.write(writing, text.encode())
+        os.close(writing)
+        check_input(*fix({**INPUT, "input": text}, stdin=stream))
+        assert b"".join(iter(lambda: stream.read(1 << 16), b"")) == text.encode()
+
+
+def test_a_pipe_that_nobody_closes_is_no_input(fix):
+    """A command of a service often has one; what stands in it may be half of what comes."""
+    reading, writing = os.pipe()
+    with open(reading, "rb", buffering=0) as stream, open(writing, "wb", buffering=0) as other:
+        check_input(*fix({**INPUT, "input": ""}, stdin=stream))
+        other.write(b"1\n")
+        check_input(*fix({**INPUT, "input": ""}, stdin=stream))
+        assert stream.read(10) == b"1\n"
+
+
+def test_results_that_are_kept_are_of_a_program_without_input(fix, tmp_path):
+    file = tmp_path / "answers"
+    file.write_text("1\n")
+    with open(file) as stream:
+        check_input(*fix({**INPUT, "input": ""}, "--results", tmp_path / "results", stdin=stream))

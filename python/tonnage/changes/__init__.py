@@ -8,6 +8,7 @@
     code      what can be read in a program's text
     rewrite   runs the program from changed source, with its own file names and line numbers; cells: so the cells of a notebook, whose
               diff notebook makes
+    accumulate a batch in pieces, with what moves or counts with each batch: held_back, pieces, split, turns, zeroing
     hooks     what happens in torch: batches, backward passes, updates, calls of modules
     arguments arguments of transformers' and Lightning's trainers
     options   what a program declares for its command line (parsers: through other libraries; option: one of them); config_files:

@@ -18,10 +18,11 @@ import operator
 import sys
 import weakref
 
-from . import arguments, code, held_back, hooks, loaders, pieces, rewrite, split, table, turns
+from . import arguments, code, held_back, hooks, loaders, pieces, rewrite, split, table, turns, zeroing
 from .source import Conflict
 
-_SUM = 2  # torch's number of reduction="sum"
+_MEAN, _SUM = 1, 2  # torch's numbers of reduction="mean" and "sum"
+_IGNORED_BY_DEFAULT = -100  # of cross_entropy: mostly no target is it
 _DEPTH = 8  # operations behind a loss that are looked at
 _STEP, _ZERO = "== 0", "== 1"
 
@@ -47,6 +48,7 @@ def edit(change, source):
     if owner:
         held_back.watch(change, source, _running[-1].is_last)
         turns.watch(change, source, _running[-1])
+        zeroing.watch(change, source, _running[-1])
 
 
 _running = []  # what install() has made
@@ -59,6 +61,7 @@ class _Accumulation:
         self.piece = None  # the piece that the program works on
         self.ahead = None  # the piece after it, where somebody fetches ahead
         self.used = self.finished = 0  # pieces and whole batches handed out, the present one included
+        self.backwards = 0  # backward passes, of pieces
         self.turns = 0  # of the program's loop: pieces, but those for which it was given the value before again (turns.py)
         self.is_repeat = False  # the next piece is such a one
         self.start = None  # (turns, batches) before the first backward pass
@@ -256,6 +259,7 @@ class _Accumulation:
         if self.piece is None or not isinstance(tensors, torch.Tensor):
             return None
         self.see("backward", frame)
+        self.backwards += 1
         if self.start is None:
             self.start = self.turns - 1, self.finished - self.piece.last
         if self.piece.again:
@@ -269,6 +273,9 @@ class _Accumulation:
 
         if self.piece is None or not isinstance(loss, torch.Tensor):
             return None
+        ignored = ignored_target(loss.grad_fn) if self.divided else None
+        if ignored is not None:
+            arguments.say(self.change, _IGNORED % ignored)
         if is_sum(loss.grad_fn):
             self.divided = False
             return None
@@ -306,11 +313,22 @@ class _Accumulation:
             owner = getattr(owner, "optimizer", owner)  # of Fabric's wrapper
         tried = owner in decided if hasattr(owner, "param_groups") else bool(decided)
         self.see("zero_after" if tried else "zero_before", frame)
+        return None if self.zeroes(owner, tried) else True
+
+    def zeroes(self, owner, tried):
+        """Whether gradients are cleared now. tried: the program has called step() in this piece."""
+        decided = self.piece.decided
         if tried:
-            honoured = decided[owner] if owner in decided else any(decided.values())
-        else:
-            honoured = self.piece.first and not self.is_within(owner)
-        return None if honoured else True
+            return decided[owner] if owner in decided else any(decided.values())
+        return self.piece.first and not self.is_within(owner)
+
+    def clears_by_hand(self, place):
+        """Whether a loop of the program's own clears gradients now (zeroing.py)."""
+        if self.piece is None:
+            return True
+        tried = bool(self.piece.decided)
+        self.see_at("zero_after" if tried else "zero_before", place)
+        return self.zeroes(None, tried)
 
     def is_within(self, owner):
         """Whether batches before the present one wait for their update."""
@@ -337,10 +355,13 @@ class _Accumulation:
     def see(self, what, frame):
         place = self.in_loop(what, frame) or hooks.place(frame)
         if place is not None:
-            rows = self.sites.setdefault(what, [])
-            if place not in rows:
-                rows.append(place)
-                self.change.note(place, _WORDS[what])
+            self.see_at(what, place)
+
+    def see_at(self, what, place):
+        rows = self.sites.setdefault(what, [])
+        if place not in rows:
+            rows.append(place)
+            self.change.note(place, _WORDS[what])
 
     def in_loop(self, what, frame):
         """Where the function that goes backward has called what in the end makes a step; None where it has not."""
@@ -382,8 +403,8 @@ class _Accumulation:
             self.change.patches.clear()
 
     def edit_loops(self, every):
-        steps = [_step_at(place) for place in self.sites["backward"]]
-        if len({step.loop for step in steps}) < len(steps):
+        steps = [self.step_at(place) for place in self.sites["backward"]]
+        if len({_region(step) for step in steps}) < len(steps):
             raise _NotOneLoop()
         left = {what: list(rows) for what, rows in self.sites.items() if what != "backward"}
         for step in steps:
@@ -395,15 +416,25 @@ class _Accumulation:
 
     def belongs(self, place, step):
         """Whether what was seen at a place is of this loop: it stands in it, or in the function that has no other."""
-        text, loop = step.source, step.loop
+        text, loop = step.source, _region(step)
         calls = text.calls_at(place["line"]) if place["file"] == text.path else ()
         if not calls:
             return False
         return _stands_in(text, calls[0], loop) or not any(
             _stands_in(text, calls[0], other.loop) for other in code.steps(text) if other.loop is not None)
 
+    def step_at(self, place):
+        """The backward pass at a place, in a loop of its function's, or in a function that is called with each piece."""
+        text = rewrite.source_at(place)
+        found = next((step for step in code.steps(text) if step.call.lineno <= place["line"] <= step.call.end_lineno), None) if text is not None else None
+        is_known = found is not None and (found.loop is not None or _counter_of(found, "") is not None)
+        once_each = 0 <= self.used - self.backwards <= 1  # a program may be ended within its last one
+        if not is_known or (found.loop is None and (not once_each or turns.are_given_again())):
+            raise _NotOneLoop()
+        return found
+
     def edit_loop(self, step, sites, every):
-        text = step.source
+        text, region = step.source, _region(step)
         edits, name = self.change.edits(text), code.free_name(text, "micro_step")
         if turns.is_given_again(text, step.loop):
             turns.edit_head(edits, text, step.loop, self.pieces)
@@ -413,13 +444,12 @@ class _Accumulation:
             divided = "%s / %d" % (whole if simple else "(%s)" % whole, self.pieces)
             edits.replace(step.loss, "(%s)" % divided if step.loss is step.call.func.value else divided)
         guards = {statement: what for what in ("zero_before", "step", "zero_after")
-                  for statement in self.statements(text, step.loop, sites.get(what, ()))}
+                  for statement in self.statements(text, region, sites.get(what, ()))}
         averages = held_back.averages().get(text.path, ())
         if guards or averages:
-            edits.insert_before(step.loop, "%s = 0" % name)
-            edits.insert_before(step.loop.body[0], "%s += 1" % name)
+            name = _count(edits, step, name)
         for average in averages:
-            if not _stands_in(text, average, step.loop):
+            if not _stands_in(text, average, region):
                 raise _NotOneLoop()
             self.guard(edits, text, average, "if %s %% %d %s:" % (name, every, _STEP))
         for statement, what in guards.items():
@@ -428,13 +458,13 @@ class _Accumulation:
             self.guard(edits, text, statement, "if %s %% %d %s:" % (name, every, _ZERO if first else _STEP))
 
     def statements(self, text, loop, places):
-        found = []
+        found, loops = [], zeroing.loops(text)
         for place in places:
             calls = text.calls_at(place["line"])
             statement = text.statement(calls[0]) if calls else None
             if statement is not None and not _stands_in(text, statement, loop) and self.is_behind(text, statement, loop):
                 continue
-            if not isinstance(statement, ast.Expr) or not _stands_in(text, statement, loop):
+            if (not isinstance(statement, ast.Expr) and statement not in loops) or not _stands_in(text, statement, loop):
                 raise _NotOneLoop()
             if statement not in found:
                 found.append(statement)
@@ -453,6 +483,8 @@ class _Accumulation:
 
 
 _ANEW = "Each batch comes from an iterator of its own, which begins with the same samples: in pieces these are fewer, which is another training."
+_IGNORED = ("The loss is a mean over the targets that are not %d (ignore_index): where pieces hold unequal numbers of them, these weigh a "
+            "little differently.")
 _AGAIN = ("The program uses a model again after its update within the same batch: pieces see it without that update, which is "
           "another training.")
 
@@ -461,12 +493,33 @@ class _NotOneLoop(Exception):
     """What was seen does not stand in loops with a backward pass each."""
 
 
-def _step_at(place):
-    text = rewrite.source_at(place)
-    found = next((step for step in code.steps(text) if step.call.lineno <= place["line"] <= step.call.end_lineno), None) if text is not None else None
-    if found is None or found.loop is None:
-        raise _NotOneLoop()
-    return found
+def _region(step):
+    """What one piece runs through: the loop's body, or the function that is called with each."""
+    return step.loop or step.source.scope(step.statement)
+
+
+def _counter_of(step, name):
+    """What a function that is called with each piece counts them in, an attribute of its object or of its own; None where neither is known."""
+    text, function = step.source, step.source.scope(step.statement)
+    if not isinstance(function, ast.FunctionDef) or function.decorator_list:
+        return None
+    outer = text.parents.get(function)
+    if isinstance(outer, ast.ClassDef):
+        return "%s.%s" % (function.args.args[0].arg, name) if function.args.args else None
+    return "%s.%s" % (function.name, name) if isinstance(outer, ast.Module) else None
+
+
+def _count(edits, step, name):
+    """Writes what counts the pieces, and returns its name."""
+    if step.loop is not None:
+        edits.insert_before(step.loop, "%s = 0" % name)
+        edits.insert_before(step.loop.body[0], "%s += 1" % name)
+        return name
+    body, counter = _region(step).body, _counter_of(step, name)
+    first = body[1] if ast.get_docstring(_region(step), clean=False) is not None and len(body) > 1 else body[0]
+    owner, _, attribute = counter.rpartition(".")
+    edits.insert_before(first, '%s = getattr(%s, "%s", 0) + 1' % (counter, owner, attribute))
+    return counter
 
 
 _WORDS = {
@@ -520,6 +573,17 @@ def weight(node):
             break
         node = node.next_functions[0][0] if node.next_functions else None
     return share, False, False
+
+
+def ignored_target(node):
+    """The ignore_index of a loss that is a mean over what is left, where the program has chosen one; else None."""
+    for _ in range(_DEPTH):
+        index = getattr(node, "_saved_ignore_index", None)
+        if index is not None:
+            index -= (index >> 63) << 64  # torch hands out 64 bits without a sign
+            return index if index != _IGNORED_BY_DEFAULT and node._saved_reduction == _MEAN else None
+        node = node.next_functions[0][0] if node is not None and node.next_functions else None
+    return None
 
 
 def _factor(node):
