@@ -67,7 +67,7 @@ GUEST = pathlib.PurePath("python/tonnage/guest/_tonnage_guest")
 GUEST_LAYERS = {
     "ground": """cellnames data_notes draws events forks frames generated guard held image_sizes imports ledger lengths looks metadata methods memory_log origin padding relayed
               pages predicates recode record references state torchapi virtual weights""",
-    "sensors": """absent again backward calls cells compiling downloads fetched files four_bits generation init launching library_memory loaders made_data made_sets made_tables optimizers ports pretrained trackers uploads
+    "sensors": """absent again backward calls cells compiling downloads fetched files four_bits generation init launching library_memory loaders made_data made_sets made_tables optimizers ports pretrained trackers uncompiled uploads
                values""",
     "recorders": """ahead cell_holders collectives copies earlier epochs facts gathered graph growth history holds host inputs left let_go loaded oom peaks phases recomputed
                  ranks reads regions retainers shapes trainings unused usage work zero""",

@@ -37,6 +37,7 @@ Sensors, and what answers in torch's place
     backward    backward passes, and hooks on what autograd saves
     cells       cells of notebooks, as IPython runs them
     compiling   while the program compiles
+    uncompiled  while it does not: torch's compiler is not imported for nothing
     launching   a launcher starts the ranks that are run, and waits for no other node
     absent      ranks that are not run: stores, groups and calls do without them
     init        large random initialisation on the CPU, skipped

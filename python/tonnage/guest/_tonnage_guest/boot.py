@@ -26,6 +26,9 @@ def start():
     imports.watch("torch", on_torch)
     imports.if_missing("torch", _no_torch)
     imports.install()
+    if not settings.host_memory:
+        imports.watch("torch._compile", _on_marks)
+        imports.watch("torch.optim.optimizer", _on_optimizers)
     imports.watch("IPython.core.interactiveshell", _on_ipython)
     if settings.gpu == "virtual":
         from . import draws
@@ -52,6 +55,18 @@ def start():
         forks.serve(_renewed)
     if os.environ.get("TONNAGE_CHANGES"):
         _load_changes(os.environ["TONNAGE_CHANGES"])
+
+
+def _on_marks(module):
+    from . import uncompiled
+
+    guard.attempt(uncompiled.mark_late, module)
+
+
+def _on_optimizers(module):
+    from . import uncompiled
+
+    guard.attempt(uncompiled.stop_late, module)
 
 
 def _hold_back():

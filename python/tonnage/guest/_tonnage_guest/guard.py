@@ -47,7 +47,7 @@ SENSORS = (
     ("four_bits", ("four_bits",), "checkpoints quantised by bitsandbytes are not loaded from their headers"),
     ("ending", ("ending",), "what ended the program is judged by its exit status alone"),
     ("compiled_lines", ("generated",), "memory of compiled code is named by the call, not by the line it was compiled from"),
-    ("compilers", ("compiling",), "the time limit does not wait while the program compiles"),
+    ("compilers", ("compiling", "uncompiled"), "the time limit does not wait while the program compiles"),
     ("absent_ranks", ("absent", "launching"), "ranks of a job that are not run are waited for"),
     ("ports", ("ports",), "trials that meet at a port that the program names disturb each other"),
     ("work", ("work", "collectives", "ranks"), "there is no estimate of the time of a step"),

@@ -5,10 +5,14 @@ A finder at the front of sys.meta_path looks for a watched name with the other f
 *instance* an exec_module that runs the real one and then our callback; afterwards the loader is as before. Names that
 are not watched cost one dictionary look-up. A module whose import fails is not announced.
 
+While one of the large libraries is imported Python does not look for cycles: it would go through hundreds of thousands of objects several times
+and find none.
+
 The wrapper's code carries the file name of the import machinery, so that Python leaves its frame out of tracebacks as
 it does with its own.
 """
 
+import gc
 import sys
 import time
 from importlib.machinery import ModuleSpec
@@ -17,6 +21,8 @@ from .state import state
 
 _watched = {}  # name -> callbacks, in the order of their wishes
 _if_missing = {}
+_LARGE = ("torch", "torch._dynamo", "torch._inductor.compile_fx", "triton", "sympy", "torchvision", "transformers", "diffusers",
+          "datasets", "lightning", "pytorch_lightning", "accelerate", "pandas", "scipy", "sklearn", "matplotlib", "IPython")  # fmt: skip
 _around = {}  # name -> what is called before and after its code runs
 
 
@@ -83,6 +89,9 @@ def if_missing(name, callback):
 
 def install():
     """Puts the finder in front."""
+    for name in _LARGE:
+        if name not in sys.modules:
+            _watched.setdefault(name, [])
     sys.meta_path.insert(0, Finder())
 
 
@@ -105,6 +114,9 @@ def _arm(loader, name):
     begin, end = _around.pop(name, (None, None))
 
     def exec_module(module):
+        collects = name in _LARGE and gc.isenabled()
+        if collects:
+            gc.disable()
         if begin is not None:
             begin()
         try:
@@ -112,11 +124,22 @@ def _arm(loader, name):
         finally:
             if end is not None:
                 end()
+            if collects:
+                age_all()
+                gc.enable()
         if module.__name__ == name:
             _done(loader, name, module)
 
     exec_module.__code__ = exec_module.__code__.replace(co_filename="<frozen importlib._bootstrap>")
     loader.exec_module = exec_module
+
+
+def age_all():
+    """What there is counts as having outlived the collector's generations: a collection that is due goes through what is made from now on.
+    Nothing is looked at or freed here."""
+    if gc.get_freeze_count() == 0:  # else the program's own: those would be thawed
+        gc.freeze()
+        gc.unfreeze()
 
 
 def _done(loader, name, module):
