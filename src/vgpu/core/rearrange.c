@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "vgpu/core/dtype.h"
+#include "vgpu/core/indexed.h"
 #include "vgpu/core/names.h"
 
 enum {
@@ -31,9 +32,7 @@ enum {
 	REARRANGE_SCATTER_INTO, /* what comes out is not followed */
 };
 
-#define DIMS 25 /* of an OffsetCalculator, and of indices */
 #define PIECES_MAX 65536
-#define INDEXED_MAX (UINT64_C(1) << 17) /* elements that are looked at one by one */
 
 static size_t
 number_behind(const char *name, const char *part)
@@ -158,83 +157,6 @@ cat(const struct tn_kernel *kernel, const struct tn_launch *launch)
 
 /* ---- indices ---- */
 
-/* The closure: an OffsetCalculator of (result, input, index) in bytes, then these. */
-struct closure {
-	int32_t dims;
-	uint32_t sizes[DIMS][3]; /* each with what makes dividing by it fast */
-	uint32_t strides[DIMS][3];
-	uint64_t result, input;
-	int32_t indices;
-	uint64_t index[DIMS];
-	int64_t index_sizes[DIMS], index_strides[DIMS];
-};
-_Static_assert(offsetof(struct closure, result) == 608 && offsetof(struct closure, index) == 632, "as in PyTorch");
-
-static bool
-is_plausible(const struct closure *c, uint64_t count)
-{
-	uint64_t product = 1;
-	bool good = count > 0 && c->dims >= 0 && c->dims <= DIMS && c->indices > 0 && c->indices <= DIMS &&
-	            tn__on_device(c->result) && tn__on_device(c->input);
-	for (int32_t d = 0; good && d < c->dims; d++) {
-		product *= c->sizes[d][0];
-		good = c->sizes[d][0] > 0 && product <= count;
-	}
-	for (int32_t i = 0; good && i < c->indices; i++)
-		good = tn__on_device(c->index[i]) && c->index_sizes[i] > 0;
-	return good && product == count;
-}
-
-static void
-offsets_of(const struct closure *c, uint64_t n, uint64_t offsets[3])
-{
-	memset(offsets, 0, 3 * sizeof(*offsets));
-	for (int32_t d = 0; d < c->dims; d++) {
-		uint64_t at = n % c->sizes[d][0];
-		n /= c->sizes[d][0];
-		for (int i = 0; i < 3; i++)
-			offsets[i] += at * c->strides[d][i];
-	}
-}
-
-/* The place that the indices name, in bytes; false: one is not known, or out of range. */
-static bool
-place_of(const struct closure *c, uint64_t index_offset, uint64_t *place)
-{
-	*place = 0;
-	for (int32_t i = 0; i < c->indices; i++) {
-		int64_t index;
-		if (!tn__values_known(c->index[i] + index_offset, &index, sizeof(index)) || index >= c->index_sizes[i] ||
-		    index < -c->index_sizes[i])
-			return false;
-		*place += (uint64_t)((index < 0 ? index + c->index_sizes[i] : index) * c->index_strides[i]);
-	}
-	return true;
-}
-
-/* Each element where all indices are known; false: they are not. */
-static bool
-move_each(const struct closure *c, uint64_t count, bool put, uint64_t width)
-{
-	uint64_t offsets[3], place, end = c->result;
-	if (count > INDEXED_MAX)
-		return false;
-	for (uint64_t n = 0; n < count; n++) {
-		offsets_of(c, n, offsets);
-		if (!place_of(c, offsets[2], &place))
-			return false;
-	}
-	for (uint64_t n = 0; n < count; n++) {
-		offsets_of(c, n, offsets);
-		(void)place_of(c, offsets[2], &place);
-		uint64_t to = c->result + offsets[0] + (put ? place : 0);
-		tn__values_move_known(to, c->input + offsets[1] + (put ? 0 : place), width);
-		end = to + width > end ? to + width : end;
-	}
-	tn__values_join(c->result, end - c->result);
-	return true;
-}
-
 /* A mask of zeros of which at most `count` are set afterwards; or one that had some already. */
 static void
 set_some(uint64_t mask, uint64_t count)
@@ -253,21 +175,21 @@ set_some(uint64_t mask, uint64_t count)
 static bool
 move_indexed(const struct tn_kernel *kernel, const struct tn_launch *launch)
 {
-	struct closure c;
+	struct tn_indexed c;
 	uint64_t count, last[3], width = kernel->rearrange.width;
 	bool put = kernel->rearrange.kind == REARRANGE_INDEX_PUT;
 	memcpy(&count, launch->arguments[0], sizeof(count));
 	memcpy(&c, launch->arguments[1], sizeof(c));
-	if (!is_plausible(&c, count))
+	if (!tn__indexed_is_plausible(&c, count))
 		return false;
-	if (move_each(&c, count, put, width))
+	if (tn__indexed_move(&c, count, put, width))
 		return true;
 	if (put && width == 1) {
 		set_some(c.result, count);
 	} else if (put) {
 		tn__values_forget_reached(&c.result, 1);
 	} else {
-		offsets_of(&c, count - 1, last);
+		tn__indexed_offsets(&c, count - 1, last);
 		tn__values_forget_range(c.result, last[0] + width);
 		tn__values_forget_reached(&c.result, 1);
 	}
@@ -293,8 +215,12 @@ gather_rows(const struct tn_launch *launch)
 	if (!tn__on_device(result) || !tn__on_device(input) || !tn__on_device(indices) || count <= 0 || row <= 0 ||
 	    rows <= 0 || from < row || to < row || (uint64_t)row > UINT64_MAX / 4 / (uint64_t)count)
 		return false;
-	bool known = (uint64_t)count <= INDEXED_MAX && tn__values_known(indices, NULL, (uint64_t)count * 8);
+	bool known = (uint64_t)count <= TN_INDEXED_MAX && tn__values_known(indices, NULL, (uint64_t)count * 8);
 	uint64_t bytes = (uint64_t)(count - 1) * (uint64_t)to + (uint64_t)row;
+	if (known && !tn__values_any(input, (uint64_t)(rows - 1) * (uint64_t)from + (uint64_t)row)) {
+		tn__values_forget_range(result, bytes);
+		return true;
+	}
 	if (!known) {
 		tn__values_forget_range(result, bytes);
 		tn__values_forget_reached(&result, 1);
@@ -330,7 +256,7 @@ struct scatter_captures {
 
 /* Arguments: (32-bit count, closure). As if it were indexed along one dimension. */
 static bool
-read_scatter(const struct tn_kernel *kernel, const struct tn_launch *launch, struct closure *c,
+read_scatter(const struct tn_kernel *kernel, const struct tn_launch *launch, struct tn_indexed *c,
              unsigned char number[16])
 {
 	struct scatter_captures captures;
@@ -338,13 +264,13 @@ read_scatter(const struct tn_kernel *kernel, const struct tn_launch *launch, str
 	bool fill = strstr(kernel->name, "34_cuda_scatter_fill_internal_kernelI") != NULL;
 	memset(c, 0, sizeof(*c));
 	size_t last = fill ? kernel->rearrange.width : sizeof(c->input);
-	memcpy(&captures, bytes + (fill ? FILL_CAPTURES : offsetof(struct closure, result)),
+	memcpy(&captures, bytes + (fill ? FILL_CAPTURES : offsetof(struct tn_indexed, result)),
 	       offsetof(struct scatter_captures, last) + last);
 	memcpy(number, captures.last, last);
-	memcpy(c, bytes, fill ? offsetof(struct closure, strides) : offsetof(struct closure, result));
-	for (size_t d = 0; fill && d < DIMS; d++) {
-		memcpy(&c->strides[d][0], bytes + offsetof(struct closure, strides) + d * 8, 4);
-		memcpy(&c->strides[d][2], bytes + offsetof(struct closure, strides) + d * 8 + 4, 4);
+	memcpy(c, bytes, fill ? offsetof(struct tn_indexed, strides) : offsetof(struct tn_indexed, result));
+	for (size_t d = 0; fill && d < TN_INDEXED_DIMS; d++) {
+		memcpy(&c->strides[d][0], bytes + offsetof(struct tn_indexed, strides) + d * 8, 4);
+		memcpy(&c->strides[d][2], bytes + offsetof(struct tn_indexed, strides) + d * 8 + 4, 4);
 	}
 	c->result = c->input = captures.result;
 	if (!fill)
@@ -355,34 +281,25 @@ read_scatter(const struct tn_kernel *kernel, const struct tn_launch *launch, str
 	c->index_strides[0] = captures.index_stride * kernel->rearrange.width;
 	int32_t count;
 	memcpy(&count, launch->arguments[0], sizeof(count));
-	return count > 0 && is_plausible(c, (uint64_t)count);
-}
-
-static uint64_t
-elements_of(const struct closure *c)
-{
-	uint64_t count = 1;
-	for (int32_t d = 0; d < c->dims; d++)
-		count *= c->sizes[d][0];
-	return count;
+	return count > 0 && tn__indexed_is_plausible(c, (uint64_t)count);
 }
 
 /* Puts a number, or adds whole ones, at indices that are all known; false: something is not. */
 static bool
-put_each(const struct closure *c, const unsigned char *number, uint64_t width)
+put_each(const struct tn_indexed *c, const unsigned char *number, uint64_t width)
 {
-	uint64_t offsets[3], place, count = elements_of(c), end = c->result;
+	uint64_t offsets[3], place, count = tn__indexed_elements(c), end = c->result;
 	int64_t old, more;
-	bool known = count <= INDEXED_MAX;
+	bool known = count <= TN_INDEXED_MAX;
 	for (uint64_t n = 0; known && n < count; n++) {
-		offsets_of(c, n, offsets);
-		known = place_of(c, offsets[2], &place) &&
+		tn__indexed_offsets(c, n, offsets);
+		known = tn__indexed_place(c, offsets[2], &place) &&
 		        (number || (tn__values_known(c->result + offsets[0] + place, &old, 8) &&
 		                    tn__values_known(c->input + offsets[1], &more, 8)));
 	}
 	for (uint64_t n = 0; known && n < count; n++) {
-		offsets_of(c, n, offsets);
-		(void)place_of(c, offsets[2], &place);
+		tn__indexed_offsets(c, n, offsets);
+		(void)tn__indexed_place(c, offsets[2], &place);
 		uint64_t address = c->result + offsets[0] + place;
 		if (!number) {
 			(void)tn__values_known(address, &old, 8);
@@ -400,18 +317,18 @@ put_each(const struct closure *c, const unsigned char *number, uint64_t width)
 static bool
 scatter(const struct tn_kernel *kernel, const struct tn_launch *launch)
 {
-	struct closure c;
+	struct tn_indexed c;
 	unsigned char number[16], kind = kernel->rearrange.kind;
 	uint64_t width = kernel->rearrange.width;
 	bool known = false;
 	if (!read_scatter(kernel, launch, &c, number))
 		return false;
 	if (kind == REARRANGE_GATHER || kind == REARRANGE_SCATTER)
-		known = move_each(&c, elements_of(&c), kind == REARRANGE_SCATTER, width);
+		known = tn__indexed_move(&c, tn__indexed_elements(&c), kind == REARRANGE_SCATTER, width);
 	else if (kind == REARRANGE_SCATTER_FILL || kind == REARRANGE_SCATTER_ADD)
 		known = put_each(&c, kind == REARRANGE_SCATTER_FILL ? number : NULL, width);
 	if (!known && width == 1 && kind == REARRANGE_SCATTER_FILL)
-		set_some(c.result, elements_of(&c));
+		set_some(c.result, tn__indexed_elements(&c));
 	else if (!known)
 		tn__values_forget_reached(&c.result, 1);
 	return true;

@@ -157,6 +157,11 @@ uint64_t tn__values_selected(uint64_t address, uint64_t bytes, uint64_t width);
 uint64_t tn__values_extent(uint64_t address, struct tn_likely *likely);
 /* As tn__values_move, without waiting for pending bytes. */
 void tn__values_move_known(uint64_t to, uint64_t from, uint64_t bytes);
+/* The same for pieces of `width` bytes at `from[0]`, `from[1]` ..., which lie densely behind `to` afterwards, as one. False, with nothing
+ * done, where some are known and some not, one is assumed or lies in two extents, or all are more than what is kept of a copy. */
+bool tn__values_move_pieces(uint64_t to, const uint64_t *from, uint64_t count, uint64_t width);
+/* Whether anything of a range is known or assumed. */
+bool tn__values_any(uint64_t address, uint64_t bytes);
 void tn__values_forget_range(uint64_t address, uint64_t bytes);
 /* The same where only the first `least` bytes are known to be written: counts of masks (counted.h) behind them stay. */
 void tn__values_forget_at_most(uint64_t address, uint64_t least, uint64_t most);

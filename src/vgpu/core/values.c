@@ -360,3 +360,56 @@ tn__values_move_known(uint64_t to, uint64_t from, uint64_t bytes)
 	pthread_mutex_unlock(&tn__values_lock);
 	free(parts);
 }
+
+/* The extent that says everything of [from, from + bytes); NULL: nothing is said of it. *whole is false where it is neither. */
+static struct tn_extent *
+one_for(uint64_t from, uint64_t bytes, bool *whole)
+{
+	struct tn_place place;
+	struct tn_extent *extent = tn__extents_first(&place, from);
+	if (!extent || extent->address >= from + bytes)
+		return NULL;
+	*whole &= extent->address <= from && from + bytes <= extent->address + extent->size &&
+	          extent->likely.kind == TN_LIKELY_NONE;
+	return extent;
+}
+
+bool
+tn__values_move_pieces(uint64_t to, const uint64_t *from, uint64_t count, uint64_t width)
+{
+	const uint64_t bytes = count * width;
+	unsigned char *moved = bytes <= tn__core.values_bound ? malloc(bytes) : NULL;
+	uint64_t known = 0;
+	bool whole = moved != NULL;
+	tn__pending_drop(to, bytes);
+	pthread_mutex_lock(&tn__values_lock);
+	const struct tn_extent *extent = NULL;
+	for (uint64_t i = 0; whole && i < count; i++) {
+		if (!extent || from[i] < extent->address || from[i] + width > extent->address + extent->size)
+			extent = one_for(from[i], width, &whole);
+		if (extent && whole) {
+			tn__extent_copy(extent, from[i], from[i] + width, moved + i * width);
+			known++;
+		}
+	}
+	whole &= known == 0 || known == count;
+	if (whole && known)
+		put(&(struct tn_extent){ .address = to, .size = bytes, .bytes = moved });
+	else if (whole)
+		forget_range(to, bytes);
+	pthread_mutex_unlock(&tn__values_lock);
+	if (!whole || !known)
+		free(moved);
+	return whole;
+}
+
+bool
+tn__values_any(uint64_t address, uint64_t bytes)
+{
+	struct tn_place place;
+	pthread_mutex_lock(&tn__values_lock);
+	const struct tn_extent *extent = tn__extents_first(&place, address);
+	bool any = extent && extent->address < address + bytes;
+	pthread_mutex_unlock(&tn__values_lock);
+	return any;
+}
