@@ -86,3 +86,25 @@ def test_error_of_a_sensor_is_its_alone(run_with, wheel):
     assert lost["allocator"]["error"].startswith("KeyError") and lost["allocator"]["costs"]
     assert document["hook_error"] is None and document["steps"]["seen"] == 3
     assert {"steps", "holders", "ending"} <= {row["name"] for row in document["sensors"] if row["state"] == "attached"}
+
+
+COLLECTIONS = """
+    import gc
+    seen = []
+    gc.callbacks.append(lambda phase, info: seen.append(info["generation"]) if phase == "start" else None)
+    import torch
+    print(seen.count(2), gc.isenabled(), gc.get_freeze_count())
+    loops = [[] for _ in range(100000)]
+    for loop in loops:
+        loop.append(loop)
+    print(len(seen) > 100)
+    gc.disable()
+    import torch._dynamo
+    print(gc.isenabled())
+    """
+
+
+def test_no_cycles_are_looked_for_while_torch_is_imported(run_with, wheel):
+    """Behind it they are, as ever; where the program has switched that off it stays off."""
+    done = run_with(wheel, COLLECTIONS)
+    assert done.stdout.splitlines() == ["0 True 0", "True", "False"], done.stderr
