@@ -7,10 +7,11 @@ looked at them. Nothing is taken out of a queue, and no batch is another.
 """
 
 import collections.abc
+import gc
 import time
 import weakref
 
-from . import frames, guard, imports, ledger, methods, record
+from . import frames, guard, ledger, methods, record
 from .state import settings, state
 
 _LOOKS = 2  # of the supervisor, at what is ready
@@ -105,7 +106,9 @@ def _keep_shared():
     """Python's full collection, where one is due, is put off: it writes to each object that the process shares with its workers, and
     copies their pages; with our own objects among the program's, it would be due long before its time. Nothing is looked at
     or freed here, and what the program makes from now on is collected as ever."""
-    imports.age_all()
+    if gc.get_freeze_count() == 0:  # else the program's own: those would be thawed
+        gc.freeze()
+        gc.unfreeze()
 
 
 def _wait(iterator, workers, row):

@@ -6,7 +6,8 @@ A finder at the front of sys.meta_path looks for a watched name with the other f
 are not watched cost one dictionary look-up. A module whose import fails is not announced.
 
 While one of the large libraries is imported Python does not look for cycles: it would go through hundreds of thousands of objects several times
-and find none.
+and find none. It does so once at the end, where the objects have grown by a quarter, by Python's own rule (gc_long_lived_pending): what is there then decides when it looks next,
+and so how long a program's cycles hold memory of the card.
 
 The wrapper's code carries the file name of the import machinery, so that Python leaves its frame out of tracebacks as
 it does with its own.
@@ -23,6 +24,7 @@ _watched = {}  # name -> callbacks, in the order of their wishes
 _if_missing = {}
 _LARGE = ("torch", "torch._dynamo", "torch._inductor.compile_fx", "triton", "sympy", "torchvision", "transformers", "diffusers",
           "datasets", "lightning", "pytorch_lightning", "accelerate", "pandas", "scipy", "sklearn", "matplotlib", "IPython")  # fmt: skip
+_objects = [5000]  # of the interpreter, and of what was imported with them
 _around = {}  # name -> what is called before and after its code runs
 
 
@@ -125,7 +127,7 @@ def _arm(loader, name):
             if end is not None:
                 end()
             if collects:
-                age_all()
+                _catch_up()
                 gc.enable()
         if module.__name__ == name:
             _done(loader, name, module)
@@ -134,12 +136,12 @@ def _arm(loader, name):
     loader.exec_module = exec_module
 
 
-def age_all():
-    """What there is counts as having outlived the collector's generations: a collection that is due goes through what is made from now on.
-    Nothing is looked at or freed here."""
-    if gc.get_freeze_count() == 0:  # else the program's own: those would be thawed
-        gc.freeze()
-        gc.unfreeze()
+def _catch_up():
+    """What Python would have looked through meanwhile, once."""
+    grown = gc.get_count()[0]
+    if 4 * grown > _objects[0]:
+        gc.collect()
+        _objects[0] += grown
 
 
 def _done(loader, name, module):

@@ -3,7 +3,8 @@
 
 torch marks functions that are not to be compiled, and imports the compiler to mark them as soon as one is called; step() tells the compiler to stop
 there. Nothing can be compiled while nobody has imported the compiler, so that until then the functions are called as they are, and nobody is told. The
-frames and lines of torch stay its own. Not where the computer's memory is asked for (doc/design/0036-hosts.md): the compiler's is part of it.
+frames and lines of torch stay its own. When Python looks for cycles depends on how many objects there are, and with it how long a program's cycles hold memory of
+the card: so as many objects come as the compiler has. Not where the computer's memory is asked for (doc/design/0036-hosts.md): the compiler's is part of it.
 """
 
 import ast
@@ -16,8 +17,16 @@ _COMPILER = "torch._dynamo"
 _ASKED = "%s()" % _NAME
 
 
+_OBJECTS = 100_000  # that Python's collector counts: 98,000 of torch 2.11's compiler, 105,000 and 140,000 of 2.6's and 2.15's
+_in_its_place = []
+
+
 def _is_there():
-    return _COMPILER in sys.modules
+    if _COMPILER in sys.modules:
+        return True
+    if not _in_its_place:
+        _in_its_place.extend([] for _ in range(_OBJECTS))
+    return False
 
 
 def mark_late(module):
