@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hook's start: what programs see of it, which is nothing."""
 
+import subprocess
 import sys
 
 from conftest import FAKE, GUEST
@@ -108,3 +109,26 @@ def test_cycles_are_looked_for_once_when_torch_is_imported(run_with, wheel):
     """Behind it as ever; where the program has switched that off it stays off."""
     done = run_with(wheel, COLLECTIONS)
     assert done.stdout.splitlines() == ["1 True", "True", "False"], done.stderr
+
+
+BETWEEN = """
+    import gc, os
+    looks = []
+    gc.callbacks.append(lambda phase, info: looks.append(info["generation"]) if phase == "start" else None)
+    import torch
+    torch.optim.SGD([torch.ones(1, requires_grad=True)], 1.0)
+    kept = []
+    for _ in range(2):
+        made, seen = 0, looks.count(2)
+        while looks.count(2) == seen:
+            kept.append([])
+            made += 1
+    print(made)
+    """
+
+
+def test_cycles_are_looked_for_as_often_as_in_torch_by_itself(run_with, wheel, tmp_path):
+    """Objects that a program makes between two full looks: until then its cycles hold memory of the card."""
+    ours = int(run_with(wheel, BETWEEN).stdout)
+    torchs = int(subprocess.run([wheel, tmp_path / "program.py"], capture_output=True, text=True, timeout=120).stdout)
+    assert 0.8 * torchs < ours < 1.25 * torchs
