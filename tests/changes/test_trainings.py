@@ -44,6 +44,9 @@ UNBOUND = NETWORK + """
         print(fold)
 """
 CIRCLE = NETWORK + """
+    import gc
+    gc.disable()  # when it would look by itself is a matter of chance
+
     class Trainer:
         def __init__(self):
             self.itself = self
@@ -63,7 +66,7 @@ CIRCLE = NETWORK + """
 PROGRAMS = {"release_trainings": KEPT, "unbind_trainings": UNBOUND, "collect_trainings": CIRCLE}
 
 
-@pytest.mark.parametrize("change, left", [("release_trainings", 2 * HELD), ("unbind_trainings", MODEL - SCRATCH), ("collect_trainings", HELD)])
+@pytest.mark.parametrize("change, left", [("release_trainings", 2 * HELD), ("unbind_trainings", MODEL - SCRATCH), ("collect_trainings", 2 * HELD)])
 def test_the_next_training_begins_with_nothing_of_the_last(virtual, unchanged, change, left):
     """left: what the unchanged program has more at its peak than one training of it."""
     program = PROGRAMS[change]
