@@ -53,8 +53,10 @@ def _calls_as_it_is(body):
     inner = _inner(body, ([],))
     if inner is None or (inner.args.vararg.arg, inner.args.kwarg.arg) != ("args", "kwargs") or not _reads(body, "fn"):
         return None
-    place = inner.body[0]
-    answer = recode.at(ast.Return(recode.expression("fn(*args, **kwargs)", place)), place)
+    place = inner.body[-1]  # where torch makes the call
+    if not isinstance(place, ast.Return) or not isinstance(place.value, ast.Call):
+        return None
+    answer = recode.at(ast.Return(recode.expression("fn(*args, **kwargs)", place.value)), place)
     inner.body.insert(0, recode.at(ast.If(recode.expression("not %s" % _ASKED, place), [answer], []), place))
     return body
 
