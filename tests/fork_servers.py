@@ -28,7 +28,7 @@ ROOT = HERE.parent
 GUEST = ROOT / "python/tonnage/guest"
 CHILD = HERE / "forked"
 READY_SECONDS = 300
-IMPORTS = ("torch",)
+IMPORTS = ("torch", "torch._dynamo")  # the second comes with torchvision, transformers and many others
 TRANSFORMERS = ("transformers.modeling_utils",)  # and what it brings along; models are imported by the program
 OF_LIBRARIES = ("HF_HUB_OFFLINE",)  # of the environment, what other libraries than torch read as they are imported
 MOST = 4  # servers of one process of pytest: each holds some 300 MiB
@@ -131,6 +131,8 @@ def knows(options):
 
 def supervised(tonnage, python, options, imports=IMPORTS, settings=()):
     """The server behind runs of `tonnage run` with these options. settings: pairs of its environment, which the import has to see."""
+    if "/torch-2.6." in python or "/torch-2.15." in python:  # as it is imported one puts a folder on sys.path, one tells of leaks at the end
+        imports = tuple(name for name in imports if name != "torch._dynamo")
     kinds = tuple(option for option in AT_IMPORT if option in options)
     names = [option.partition("=")[0] for option in options]
     if set(names) & set(OF_RANKS):
