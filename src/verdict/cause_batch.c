@@ -8,6 +8,8 @@
 #include "verdict/cause_rules.h"
 
 #define MANY_SAMPLES 16
+/* What PyTorch asks the driver for where a tensor takes 1 to 10 MiB: kLargeBuffer, c10/cuda/CUDACachingAllocator.cpp. */
+#define SEGMENT (INT64_C(20) << 20)
 
 /* ---- a few large tensors ---- */
 
@@ -61,8 +63,8 @@ one_tensor(const struct tn_cause_facts *facts)
 	/* A large tensor of a large batch is the batch's doing, in a pass. */
 	bool by_itself = facts->report->batch_size < MANY_SAMPLES ||
 	                 (facts->oom->phase != NULL && phase_is(facts, "other"));
-	return facts->moment->detailed && by_itself && facts->asked >= facts->room / 5 && facts->asked >= facts->lasting &&
-	       2 * facts->asked >= facts->passing && facts->asked >= largest;
+	return facts->moment->detailed && by_itself && facts->asked != SEGMENT && facts->asked >= facts->room / 5 &&
+	       facts->asked >= facts->lasting && 2 * facts->asked >= facts->passing && facts->asked >= largest;
 }
 
 static void

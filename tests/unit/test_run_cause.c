@@ -23,7 +23,7 @@
 /* What differs from a program that asked for 1 GiB with half of it free. Categories in MiB. */
 struct scene {
 	const char *phase, *message;
-	int64_t asked, available, batch;
+	int64_t asked, available, batch, card; /* card: in MiB; 0: 12 GiB */
 	bool workspace, leak, told;
 	int64_t parameters, gradients, optimizer_state, activations, inputs, temporaries, cached, others;
 	int64_t step;
@@ -56,6 +56,8 @@ play(const struct scene *scene, struct tn_report *report)
 	tn__report_init(report);
 	report->gpus = 1;
 	report->gpu = tn__gpu_find("rtx3060")->figures;
+	if (scene->card != 0)
+		report->gpu.total_bytes = (uint64_t)scene->card * MIB;
 	report->oom.requested_bytes = (scene->asked != 0 ? scene->asked : 1024) * MIB;
 	report->oom.free_bytes = (scene->available != 0 ? scene->available : 512) * MIB;
 	report->oom.phase = scene->phase != NULL ? strdup(scene->phase) : NULL;
@@ -472,6 +474,27 @@ static const struct scene scenes[] = {
 	  .cause = "model_or_batch_too_big",
 	  .id = "model_too_big",
 	  .why = "the model: parameters 4.88 GiB, gradients 1.95 GiB stay, whatever the batch" },
+	/* what PyTorch asks for a tensor of 1 to 10 MiB is a segment of 20: nothing is known of the tensor */
+	{ .told = true,
+	  .phase = "forward",
+	  .card = 160,
+	  .asked = 20,
+	  .available = 8,
+	  .parameters = 7,
+	  .activations = 12,
+	  .cause = "model_or_batch_too_big",
+	  .id = "batch_too_big",
+	  .why = "the batch" },
+	{ .told = true,
+	  .phase = "forward",
+	  .card = 160,
+	  .asked = 22,
+	  .available = 8,
+	  .parameters = 7,
+	  .activations = 12,
+	  .cause = "model_or_batch_too_big",
+	  .id = "large_tensor",
+	  .why = "one large tensor: the 22.0 MiB requested" },
 	{ .told = true,
 	  .phase = "forward",
 	  .asked = 4096,
