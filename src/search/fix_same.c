@@ -135,7 +135,7 @@ difference(const struct tn_pace *before, const struct tn_pace *after)
 	else if (passes.is > 0)
 		length = asprintf(
 			&words,
-			"an update of %lld backward passes has the gradients of %lld, one of %lld those of %lld when unchanged",
+			"the backward passes of an update and of its gradients are %lld and %lld, %lld and %lld when unchanged",
 			(long long)passes.pieces_is, (long long)passes.is, (long long)passes.pieces_was, (long long)passes.was);
 	else if (product != NULL)
 		length = asprintf(&words, "the loss compares the samples of a batch with each other (a product of %lld x %lld)",

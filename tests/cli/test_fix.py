@@ -217,7 +217,7 @@ def test_an_option_is_not_offered_where_it_would_not_arrive(fix):
     ({"samples": 128, "elements": 64 * 22, "samples_of_call": 64}, None),  # sequences that have time first: the batch is the other dimension
     ({"samples": 128, "elements": 64 * 22, "samples_of_call": 128}, "an update uses 128 samples, 64 when unchanged"),
     ({"samples": 128, "elements": 128 * 22, "samples_of_call": 64}, "an update uses 128 samples, 64 when unchanged"),
-    ({"passes": [[[1, 1]], [[2, 1], [2, 1]]]}, "an update of 1 backward passes has the gradients of 2, one of 1 those of 1 when unchanged"),
+    ({"passes": [[[1, 1]], [[2, 1], [2, 1]]]}, "the backward passes of an update and of its gradients are 1 and 2, 1 and 1 when unchanged"),
     ({"passes": [[[1, 1], [1, 2]], []]}, "there are 2 backward passes from update to update, 1 when unchanged"),
     ({"loss_share": 2.0}, "the losses of an update are weighted 2 times, 1 times when unchanged"),
     ({"learning_rates": [0.1, 0.1]}, "the learning rate of update 2 is 0.1, 0.05 when unchanged"),
