@@ -30,7 +30,7 @@
 #include "tonnage/status.h"
 
 #define TN_LEDGER_MAGIC 0x4e4f5431u /* "1TON" */
-#define TN_LEDGER_VERSION 11u
+#define TN_LEDGER_VERSION 12u
 #define TN_NODE_DEVICES 8 /* that a program may see */
 #define TN_MAX_DEVICES 32 /* in a ledger: of up to four nodes, one after the other */
 #define TN_LEDGER_PROCESSES 256
@@ -59,6 +59,7 @@ struct tn_ledger_guest {
 	_Atomic uint64_t stop_pid;        /* who asked for the stop */
 	_Atomic uint64_t passes;          /* complete steps and passes of all processes and of every kind; only grows */
 	_Atomic uint64_t compiled;        /* milliseconds that the run spent compiling; written by the supervisor */
+	_Atomic uint64_t early;           /* not 0: all that was seen is written, and only something new is waited for */
 };
 
 struct tn_ledger_split {

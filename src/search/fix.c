@@ -40,8 +40,8 @@ judge_unchanged_card(struct tn_fix_search *search)
 	}
 	search->command = outcome->command;
 	search->trials.over = search->over;
-	if (search->over && search->unchanged_large.end == TN_TRIAL_RUNS)
-		tn__trials_stop(&search->trials, &search->unchanged_large);
+	if (search->over)
+		tn__trials_stop(&search->trials, &search->survey);
 }
 
 static bool
@@ -51,13 +51,21 @@ is_unchanged_seen(const struct tn_fix_search *search)
 }
 
 static void
+limit_seconds(struct tn_fix_search *search)
+{
+	double large = search->unchanged_large.seconds, card = search->unchanged_card.seconds;
+	double longest = large > card ? large : card;
+	search->trials.limit_seconds = 4 * longest + 30;
+	search->trial_seconds = 3 * longest + 15;
+}
+
+static void
 judge_unchanged(struct tn_fix_search *search)
 {
 	if (search->command > 1 && search->then_words.words == NULL &&
 	    tn__command_words(search->card.options.then[search->command - 2], &search->then_words) == TN_OK)
 		search->words = search->then_words.words;
 	const struct tn_trial *large = &search->unchanged_large;
-	double longest = large->seconds > search->unchanged_card.seconds ? large->seconds : search->unchanged_card.seconds;
 	const struct tn_report *card = tn__trial_report(&search->unchanged_card);
 	search->host = card->verdict == TN_VERDICT_OVER_HOST_MEMORY;
 	if (search->host) {
@@ -72,10 +80,63 @@ judge_unchanged(struct tn_fix_search *search)
 	search->direct = search->host || tn__fix_grows(search) || search->missing <= 0;
 	if (search->missing <= 0)
 		search->missing = TN_NO_FIGURE;
-	search->trials.limit_seconds = 4 * longest + 30;
-	search->trial_seconds = 3 * longest + 15;
+	limit_seconds(search);
 	tn__trials_adapt(&search->trials, tn__trial_report(large)->peak_rss_bytes);
 	tn__fix_plan(search);
+}
+
+static void
+judge_when_seen(struct tn_fix_search *search)
+{
+	if (!search->planned && !search->over && is_unchanged_seen(search))
+		judge_unchanged(search);
+}
+
+void
+tn__fix_forget_attempts(struct tn_fix_search *search)
+{
+	for (int i = 0; i < search->count; i++) {
+		struct tn_attempt *attempt = &search->attempts[i];
+		tn__trial_clear(&attempt->large);
+		tn__trial_clear(&attempt->card);
+		tn__trial_clear(&attempt->less);
+		tn__search_commands_free(&attempt->commands);
+		if (!attempt->kept)
+			tn__fix_change_free(&attempt->found);
+	}
+	search->count = 0;
+}
+
+/* What was planned and tried by what the unchanged program had said early counts no more. Its trials have ended. */
+static void
+plan_anew(struct tn_fix_search *search)
+{
+	tn__fix_forget_attempts(search);
+	search->outdated = search->planned = false;
+	search->round = search->tried = 0;
+	search->allowed = TN_GUARANTEE_ROUNDING;
+	search->need = search->missing = TN_NO_FIGURE;
+	judge_when_seen(search);
+}
+
+static void
+take_survey(struct tn_fix_search *search)
+{
+	struct tn_trial early = search->unchanged_large;
+	bool told = early.end != TN_TRIAL_WAITS;
+	search->unchanged_large = search->survey;
+	search->survey = (struct tn_trial){ .end = search->unchanged_large.end };
+	if (told && tn__fix_says_the_same(&early, &search->unchanged_large)) {
+		limit_seconds(search);
+	} else if (told && search->planned) {
+		search->outdated = true;
+		for (int i = 0; i < search->count; i++) {
+			tn__trials_stop(&search->trials, &search->attempts[i].large);
+			tn__trials_stop(&search->trials, &search->attempts[i].card);
+			tn__trials_stop(&search->trials, &search->attempts[i].less);
+		}
+	}
+	tn__trial_clear(&early);
 }
 
 /* ---- the scheduler's questions ---- */
@@ -170,8 +231,11 @@ limit_steps(const struct tn_fix_search *search, struct tn_attempt *attempt, stru
 	    oom->step > EARLY_STEP || strcmp(options->steps, "auto") != 0 || options->then_count > 0 ||
 	    options->request_count > 0)
 		return;
-	/* The trial sees what the unchanged program has its peak in. Steps do not tell when an evaluation behind them comes. */
-	if (peak->phase != NULL && !tn__fix_is_of_training(peak->phase))
+	/* The trial sees what the unchanged program has its peak in. Steps do not tell when an evaluation behind them comes, nor in a round
+	 * of epochs that were shortened, behind the steps in which memory settled. */
+	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
+	if ((peak->phase != NULL && !tn__fix_is_of_training(peak->phase)) ||
+	    (survey->known && survey->news_step != TN_NO_FIGURE && peak->step > survey->news_step))
 		return;
 	snprintf(attempt->steps, sizeof(attempt->steps), "%d",
 	         (int)(peak->step > oom->step ? peak->step : oom->step) + MORE_STEPS);
@@ -205,16 +269,19 @@ start_unchanged(struct tn_fix_search *search)
 		search->unchanged_card.keep_words = true;
 		return &search->unchanged_card;
 	}
-	if (search->unchanged_large.end != TN_TRIAL_WAITS)
+	if (search->survey.end != TN_TRIAL_WAITS)
 		return NULL;
 	if (search->card.options.then_count > 0 && search->unchanged_card.end == TN_TRIAL_RUNS)
 		return NULL; /* which command is it about? */
-	search->unchanged_large.command = search->command;
-	search->unchanged_large.options = search->card.options;
-	search->unchanged_large.options.memory_bytes = TN_UNLIMITED_CARD;
-	search->unchanged_large.options.host_memory_bytes = 0; /* the card's need alone */
-	search->unchanged_large.changes = TN_CHANGE_SURVEY;
-	return &search->unchanged_large;
+	struct tn_trial *survey = &search->survey;
+	survey->command = search->command;
+	survey->options = search->card.options;
+	survey->options.memory_bytes = TN_UNLIMITED_CARD;
+	survey->options.host_memory_bytes = 0; /* the card's need alone */
+	survey->changes = TN_CHANGE_SURVEY;
+	survey->tells_early = search->trials.store == NULL && survey->options.then_count == 0 &&
+	                      survey->options.request_count == 0;
+	return survey;
 }
 
 /* True when the card itself is to be asked first: where it fits that is all, and where not the trial is over early. */
@@ -274,8 +341,10 @@ static struct tn_trial *
 next(void *context)
 {
 	struct tn_fix_search *search = context;
-	if (search->over)
+	if (search->over || (search->outdated && tn__trials_some_run(&search->trials)))
 		return NULL;
+	if (search->outdated)
+		plan_anew(search);
 	if (!search->planned)
 		return start_unchanged(search);
 	do {
@@ -327,6 +396,8 @@ ended(void *context, struct tn_trial *trial)
 	struct tn_fix_search *search = context;
 	if (trial == &search->unchanged_card)
 		judge_unchanged_card(search);
+	else if (trial == &search->survey)
+		take_survey(search);
 	for (int i = 0; i < search->count; i++) {
 		if (trial == &search->attempts[i].large)
 			judge_large(search, i);
@@ -338,14 +409,26 @@ ended(void *context, struct tn_trial *trial)
 			continue;
 		prefer_own_batch(search, &search->attempts[i]);
 	}
-	if (!search->planned && !search->over && is_unchanged_seen(search))
-		judge_unchanged(search);
+	judge_when_seen(search);
+}
+
+static void
+early(void *context, struct tn_trial *trial, const char *outcome)
+{
+	struct tn_fix_search *search = context;
+	struct tn_trial *large = &search->unchanged_large;
+	if (trial != &search->survey || search->over)
+		return;
+	tn__trial_take(large, outcome, NULL);
+	large->seconds = tn__trials_seconds(&search->trials) + search->trials.started - trial->started;
+	large->end = large->outcome.report != NULL ? TN_TRIAL_DONE : TN_TRIAL_WAITS;
+	judge_when_seen(search);
 }
 
 void
 tn__fix_say_what_fits(struct tn_fix_search *search)
 {
-	if (!tn__trials_are_checked(&search->trials))
+	if (!tn__trials_are_checked(&search->trials) || search->survey.end <= TN_TRIAL_RUNS || search->outdated)
 		return;
 	for (int i = 0; i < search->count; i++) {
 		struct tn_attempt *attempt = &search->attempts[i];
@@ -383,5 +466,7 @@ tick(void *context)
 struct tn_trials
 tn__fix_trials(struct tn_fix_search *search)
 {
-	return tn__search_trials(&search->options->search, search, next, ended, tick);
+	struct tn_trials trials = tn__search_trials(&search->options->search, search, next, ended, tick);
+	trials.early = early;
+	return trials;
 }

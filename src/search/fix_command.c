@@ -54,16 +54,10 @@ finish(struct tn_fix_search *search, struct tn_fixes *fixes, int *exit_status)
 static void
 clear(struct tn_fix_search *search)
 {
-	for (int i = 0; i < search->count; i++) {
-		tn__trial_clear(&search->attempts[i].large);
-		tn__trial_clear(&search->attempts[i].card);
-		tn__trial_clear(&search->attempts[i].less);
-		tn__search_commands_free(&search->attempts[i].commands);
-		if (!search->attempts[i].kept)
-			tn__fix_change_free(&search->attempts[i].found);
-	}
+	tn__fix_forget_attempts(search);
 	tn__trial_clear(&search->unchanged_card);
 	tn__trial_clear(&search->unchanged_large);
+	tn__trial_clear(&search->survey);
 	tn__command_free(&search->then_words);
 	free(search->attempts);
 	free(search);
@@ -97,11 +91,11 @@ begin(struct tn_trials *trials, struct again *again)
 	}
 }
 
-/* Where the command was interrupted before it was known that a fork is the program, nothing is proven. */
+/* Where the command was interrupted before it was known that a fork is the program, or what the program as it is shows, nothing is proven. */
 static void
 forget_what_is_unchecked(struct tn_fix_search *search)
 {
-	if (tn__trials_are_checked(&search->trials))
+	if (tn__trials_are_checked(&search->trials) && search->survey.end != TN_TRIAL_STOPPED && !search->outdated)
 		return;
 	for (int i = 0; i < search->count; i++)
 		if (search->attempts[i].found.end == TN_FIX_FITS)

@@ -162,11 +162,15 @@ steps_to_peak(const struct tn_fix_search *search)
 	return peak->step != TN_NO_FIGURE && peak->step > 0 && beside ? peak->step - 1 : peak->step;
 }
 
-/* True when a trial has seen the step in which the unchanged program has its peak. */
+/* True when a trial has seen the step in which the unchanged program has its peak. Where epochs were shortened, at other steps in the two,
+ * epochs tell: one that nobody has stopped has gone beyond that of the last news. */
 static bool
-has_come_as_far(const struct tn_fix_search *search, const struct tn_report *report)
+has_come_as_far(const struct tn_fix_search *search, const struct tn_trial *trial)
 {
+	const struct tn_report *report = tn__trial_report(trial);
 	int64_t step = steps_to_peak(search);
+	if (trial->news_epoch > 0 && (report->stopped == TN_STOPPED_SETTLED || report->stopped == TN_STOPPED_END))
+		return true;
 	return step == TN_NO_FIGURE || report->steps_seen == TN_NO_FIGURE || report->steps_seen >= step;
 }
 
@@ -210,7 +214,7 @@ take_peaks(const struct tn_fix_search *search, struct tn_attempt *attempt, const
 	found->saved = search->need != TN_NO_FIGURE && found->need != TN_NO_FIGURE ? search->need - found->need
 	                                                                           : TN_NO_FIGURE;
 	/* Where room is not what is missing (fragmentation, a limit of the program's own) there is nothing to save. */
-	if (search->missing == TN_NO_FIGURE || (trial->end == TN_TRIAL_DONE && !has_come_as_far(search, report)))
+	if (search->missing == TN_NO_FIGURE || (trial->end == TN_TRIAL_DONE && !has_come_as_far(search, trial)))
 		found->saved = TN_NO_FIGURE;
 }
 

@@ -50,12 +50,14 @@ struct tn_fix_search {
 	struct tn_search_place place;
 	struct tn_progress_line line;
 	struct tn_trial unchanged_card, unchanged_large;
+	struct tn_trial survey; /* the process of unchanged_large, which is what it has said last */
 	int command;                  /* of several, from 1: the one that does not fit; 0: not known yet */
 	char *const *words;           /* of that one: the program's, or then_words */
 	struct tn_command then_words; /* where it is one of --then */
 	struct tn_attempt *attempts;
 	int count;
 	bool planned, over;
+	bool outdated; /* what was planned is, since the unchanged program has shown more than it had said early */
 	int round;                 /* of planning: fix.c */
 	enum tn_guarantee allowed; /* changes that do more to the results wait */
 	bool direct;               /* only the card itself is asked */
@@ -74,8 +76,16 @@ struct tn_fix_search {
 
 /* The trials of a search, with its answers to the scheduler's questions. */
 struct tn_trials tn__fix_trials(struct tn_fix_search *search);
-/* Says what fits, once it is known that a fork is the program. */
+/* Says what fits, once it is known that a fork is the program, and what the program as it is shows. */
 void tn__fix_say_what_fits(struct tn_fix_search *search);
+
+/* Releases all that was tried but what is `kept`. */
+void tn__fix_forget_attempts(struct tn_fix_search *search);
+
+/* ---- fix_early.c ---- */
+
+/* True when the unchanged program has shown at its end what it had said early: plans that were made by that hold. */
+bool tn__fix_says_the_same(const struct tn_trial *early, const struct tn_trial *end);
 
 /* ---- fix_worth.c ---- */
 

@@ -275,6 +275,7 @@ struct tn_command_end { /* of one of several programs */
 	int wait_status;
 };
 
+struct tn_once;
 struct tn_watch {
 	struct tn_folder *folder;
 	struct tn_ledger *ledger;
@@ -306,6 +307,9 @@ struct tn_watch {
 	struct tn_endings endings;       /* until it was ended from here */
 	struct tn_request_run *requests; /* requests that are sent to it; NULL: none */
 	struct tn_command_end commands[TN_LEDGER_PROGRAMS];
+	/* Called once where the hook says early what it has seen (tn_ledger_guest.early); NULL: nobody asks. */
+	void (*early)(struct tn_once *once);
+	struct tn_once *once;
 };
 /* What a program's starter says of one of several (programs.c). */
 void tn__commands_take_news(struct tn_watch *watch, const struct tn_news *news);
@@ -454,9 +458,14 @@ tn_status tn__save_report(const struct tn_run_options *options, struct tn_report
 
 struct tn_once;
 /* How a program is run, and who hears of it. */
+#define TN_EARLY_VARIABLE "TONNAGE_EARLY"
+
 struct tn_once_way {
 	/* Called when the program has ended and the run's folder still stands. *exit_status is the run's. */
 	tn_status (*ended)(void *context, struct tn_once *once, int *exit_status);
+	/* Called in a process of its own while the program still waits for something new, as if it had been stopped now. Only where the environment
+	 * has TN_EARLY_VARIABLE. NULL: nobody asks. */
+	void (*early)(void *context, struct tn_once *once);
 	void *context;
 	bool serves;       /* the program is a fork server; so it is where the environment has TN_FORKS_VARIABLE */
 	bool forked;       /* a fork server makes the program's process: */

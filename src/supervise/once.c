@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -245,6 +246,23 @@ limit_of(const struct tn_run_options *options)
 	return strcmp(options->steps, "auto") == 0 ? tn__limit_seconds(options) : 0;
 }
 
+/* A copy of this process hands over what was seen so far: nothing that it does to its state reaches the run. It is waited for with the run's
+ * other processes, or ended with them. */
+static void
+hand_over_early(struct tn_once *once)
+{
+	pid_t self = getpid();
+	if (fork() != 0)
+		return;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != self)
+		_exit(TN_EXIT_OWN_FAILURE);
+	once->watch.ending.stop_reason = TN_REASON_SETTLED;
+	once->watch.seconds = tn__now() - once->watch.started;
+	once->way.early(once->way.context, once);
+	_exit(0);
+}
+
 static tn_status
 start_and_watch(struct tn_once *once, int *exit_status)
 {
@@ -270,6 +288,8 @@ start_and_watch(struct tn_once *once, int *exit_status)
 		                        .ending = { .open_decides = options->open_oom_decides },
 		                        .host = { .wanted = options->host_memory_bytes > 0 },
 		                        .requests = once->requests,
+		                        .early = way->early != NULL ? hand_over_early : NULL,
+		                        .once = once,
 		                        .started = tn__now() };
 	if (!options->quiet && isatty(fileno(options->messages)))
 		watch->progress = (struct tn_progress){ .out = options->messages, .shared = isatty(STDOUT_FILENO) };

@@ -32,7 +32,7 @@ struct state {
 	double sampled, guests_read, deadline; /* deadline: when everything is killed; 0: not yet known */
 	double compilers_seen;                 /* when it was last looked for them */
 	double torch_seen;                     /* when a usable torch was there; 0: not yet */
-	bool program_ended, torch_is_fine, over;
+	bool program_ended, torch_is_fine, told_early, over;
 	struct tn_rank_watch ranks;
 	pid_t helper; /* 0: none runs */
 	struct tn_process_others others;
@@ -198,6 +198,10 @@ look_at_ledger(struct state *state)
 {
 	struct tn_watch *watch = state->watch;
 	uint64_t reason = watch->ledger->guest.stop_reason;
+	if (watch->early != NULL && watch->ledger->guest.early != 0 && !state->told_early) {
+		state->told_early = true;
+		watch->early(watch->once);
+	}
 	if (reason == 0 || state->program_ended || watch->ending.interrupted_by != 0)
 		return;
 	watch->ending.stop_reason = (int)reason;

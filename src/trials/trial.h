@@ -33,6 +33,12 @@ enum tn_trial_end {
 	TN_TRIAL_STOPPED      /* not needed any more, or interrupted */
 };
 
+/* How a trial tells what it has seen before it has ended: the text lies in a file of memory, and a byte through a pipe says that it is there. */
+struct tn_early {
+	int file;
+	int told, listens; /* the pipe's ends: of the trial's process, and of the one that waits */
+};
+
 struct tn_trial {
 	/* what is tried; borrowed while the trial lives */
 	struct tn_run_options options; /* card, program, steps */
@@ -43,6 +49,7 @@ struct tn_trial {
 	bool lists_modules; /* what the program has imported is kept */
 	/* Of struct tn_survey of the unchanged program, beyond which this trial need not look for news; 0: unknown. */
 	int64_t news_step, news_epoch;
+	bool tells_early; /* what it has seen is told (tn_trials.early) while it waits for something new */
 	bool alone; /* nothing runs beside it: set for one that was ended for want of the computer's memory */
 	/* the result */
 	enum tn_trial_end end;
@@ -55,12 +62,15 @@ struct tn_trial {
 	char *left;        /* the text of its outcome, where results are kept */
 	int lost;          /* how many workers have died over it */
 	int result, said;  /* descriptors */
+	struct tn_early early;
 	int input;         /* as tn_trials has it */
 	int server, alive; /* as for tn__reaper_start_by_server; server -1: a process that is started anew */
 };
 
 /* ---- trial_result.c ---- */
 
+/* The bytes of a file of memory, of which the last `most` (0: all), with a zero behind; the caller frees. NULL when empty. */
+char *tn__memory_file(int file, off_t most);
 /* Releases the result of a trial. */
 void tn__trial_clear(struct tn_trial *trial);
 /* Takes what the process of a trial that is over has left. `left`, when not NULL, gets the text of it, which the caller frees. */
@@ -161,6 +171,8 @@ struct tn_trials {
 	struct tn_trial *(*next)(void *context);
 	/* A trial has ended. */
 	void (*ended)(void *context, struct tn_trial *trial);
+	/* What a trial that tells early has seen, as tn__trial_take wants it. It runs on, and `ended` is called for it as for any other. */
+	void (*early)(void *context, struct tn_trial *trial, const char *outcome);
 	/* Called a few times a second; may be NULL. */
 	void (*tick)(void *context);
 	/* what is told */
@@ -230,5 +242,19 @@ _Noreturn void tn__trial_become(const struct tn_trial *trial, const sigset_t *ma
 /* The same for a fork server of the program; `channel` is its end of the socket. */
 _Noreturn void tn__trial_become_server(const struct tn_run_options *options, int channel, const sigset_t *mask,
                                        pid_t parent);
+
+/* ---- early.c: what a trial has seen before it has ended ---- */
+
+/* Makes what a trial tells early through; where that cannot be had it tells nothing early. */
+void tn__early_open(struct tn_trial *trial);
+/* In the process that waits, once the trial's runs; and when that has ended. */
+void tn__early_close_told(struct tn_trial *trial);
+void tn__early_close(struct tn_trial *trial);
+/* A descriptor that becomes readable when a running trial has told; -1: none will. */
+int tn__early_listens(const struct tn_trials *trials);
+/* Hands over what was told since. */
+void tn__early_take(struct tn_trials *trials);
+/* Says it, in a process that ends behind it. `of_run` as for tn__outcome_write, which releases it. */
+void tn__early_tell(const struct tn_early *early, struct json_t *of_run, int exit_status);
 
 #endif

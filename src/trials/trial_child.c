@@ -27,6 +27,7 @@ struct chain {
 	bool decided;
 	int64_t peak;
 	int exit_status;
+	const struct tn_early *early;
 };
 
 static void
@@ -81,6 +82,18 @@ take(void *context, struct tn_once *once, int *exit_status)
 		status = go_on(chain, &once->folder, exit_status);
 	*exit_status = chain->exit_status;
 	return status;
+}
+
+/* `context` is a struct chain, and both are this process's own. */
+static void
+tell_early(void *context, struct tn_once *once)
+{
+	struct chain *chain = context;
+	struct tn_report report;
+	tn__once_report(once, NULL, &report);
+	chain->count++;
+	keep_outcome(chain, once, &report);
+	tn__early_tell(chain->early, chain->of_run, chain->exit_status);
 }
 
 /* A fork server is no run that anybody wants to hear of. */
@@ -152,6 +165,10 @@ choose_environment(const struct tn_trial *trial)
 	else
 		unsetenv(TN_MODULES_VARIABLE);
 	tell_of_news(trial);
+	if (trial->tells_early)
+		setenv(TN_EARLY_VARIABLE, "1", 1);
+	else
+		unsetenv(TN_EARLY_VARIABLE);
 	if (trial->changes != NULL)
 		setenv("TONNAGE_CHANGES", trial->changes, 1);
 	else
@@ -210,10 +227,13 @@ tn__trial_become(const struct tn_trial *trial, const sigset_t *mask, pid_t paren
 	int exit_status = TN_EXIT_OWN_FAILURE;
 	setup_child(trial->input, trial->said, mask, parent);
 	choose_environment(trial);
-	struct chain chain = { .options = &options, .wanted = trial->command };
-	const struct tn_once_way way = {
-		.ended = take, .context = &chain, .forked = trial->server >= 0, .server = trial->server, .alive = trial->alive
-	};
+	struct chain chain = { .options = &options, .wanted = trial->command, .early = &trial->early };
+	const struct tn_once_way way = { .ended = take,
+		                             .early = trial->tells_early ? tell_early : NULL,
+		                             .context = &chain,
+		                             .forked = trial->server >= 0,
+		                             .server = trial->server,
+		                             .alive = trial->alive };
 	tn_status status = tn__run_once(&options, &way, &exit_status);
 	FILE *out = fdopen(trial->result, "w");
 	const char *error = status != TN_OK ? tn_error_text() : NULL;

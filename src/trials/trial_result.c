@@ -11,9 +11,8 @@
 
 #define LARGEST_WORDS (1 << 20)
 
-/* The bytes of a file of memory, with a zero behind; NULL when empty. */
-static char *
-contents(int file, off_t most)
+char *
+tn__memory_file(int file, off_t most)
 {
 	off_t size = file >= 0 ? lseek(file, 0, SEEK_END) : 0;
 	if (size <= 0)
@@ -52,7 +51,7 @@ void
 tn__trial_read(struct tn_trial *trial, char **left)
 {
 	struct tn_outcome *outcome = &trial->outcome;
-	char *text = contents(trial->result, 0), *words = contents(trial->said, LARGEST_WORDS);
+	char *text = tn__memory_file(trial->result, 0), *words = tn__memory_file(trial->said, LARGEST_WORDS);
 	tn__trial_take(trial, text, words);
 	free(words);
 	if (left != NULL)

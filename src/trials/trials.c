@@ -77,6 +77,7 @@ start(struct tn_trials *trials, struct tn_trial *trial)
 	trial->alive = forked ? open_alive(trials) : -1;
 	trial->server = trial->alive >= 0 ? trials->server.channel : -1;
 	TN_RETURN_IF(trial->result < 0, TN_IO, "no memory file can be made: %s", strerror(errno));
+	tn__early_open(trial);
 	trial->pid = fork();
 	if (trial->pid == 0) {
 		close(trials->signals);
@@ -85,6 +86,7 @@ start(struct tn_trials *trials, struct tn_trial *trial)
 	TN_RETURN_IF(trial->pid < 0, TN_IO, "no process can be started: %s", strerror(errno));
 	if (trial->alive >= 0)
 		close(trial->alive);
+	tn__early_close_told(trial);
 	trials->forked += trial->server >= 0;
 	trials->unchecked += trial->server >= 0 && trial != &trials->check && !trials->checked;
 	trial->end = TN_TRIAL_RUNS;
@@ -269,6 +271,7 @@ finish(struct tn_trials *trials, int index)
 	close(trial->result);
 	if (trial->said >= 0)
 		close(trial->said);
+	tn__early_close(trial);
 	if (trial->end == TN_TRIAL_STOPPED)
 		return;
 	if (trial == &trials->check)
@@ -394,10 +397,14 @@ run_here(struct tn_trials *trials)
 	tn_status status = fill(trials);
 	double looked = 0;
 	while (goes_on(trials)) {
-		struct pollfd watched[] = { { trials->signals, POLLIN, 0 }, { trials->server.channel, POLLIN, 0 } };
-		(void)poll(watched, trials->server.state == TN_FORKS_IMPORTS ? 2 : 1, TICK_MILLISECONDS);
+		bool imports = trials->server.state == TN_FORKS_IMPORTS;
+		struct pollfd watched[] = { { trials->signals, POLLIN, 0 },
+			                        { tn__early_listens(trials), POLLIN, 0 },
+			                        { imports ? trials->server.channel : -1, POLLIN, 0 } };
+		(void)poll(watched, 3, TICK_MILLISECONDS);
 		tn__trials_take_signals(trials);
 		tn__forks_listen(&trials->server);
+		tn__early_take(trials);
 		if (trials->server.state == TN_FORKS_BROKEN && !trials->mistaken)
 			give_up_forks(trials);
 		reap(trials);

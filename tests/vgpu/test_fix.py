@@ -137,6 +137,36 @@ def test_a_trial_comes_as_far_as_what_it_is_compared_with(copy, monkeypatch):
     assert row["needed_bytes"] == document["unchanged"]["needed_bytes"] > 1 << 30, done.stderr[-6000:]
 
 
+LATE_ROUND = """
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    net = nn.Sequential(*(nn.Sequential(nn.Linear(1024, 1024), nn.GELU()) for _ in range(8)), nn.Linear(1024, 10)).cuda()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+    loader = DataLoader(TensorDataset(torch.zeros(32, 4, 1024)), batch_size=16)
+    for epoch in range(60):
+        for (batch,) in loader:
+            net(batch.cuda().repeat(1, 128, 1)).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        if epoch == 50:
+            net(torch.randn(32768, 1024, device="cuda"))  # with a graph that nobody needs
+"""
+
+
+def test_what_comes_late_is_planned_with(tmp_path):
+    """Rounds repeat, and the first changes are tried while the rest is waited for; then one round brings a larger peak, of which a smaller
+    batch takes nothing. Nothing of what was tried before stays, and each trial comes as far as that round."""
+    (tmp_path / "late.py").write_text(textwrap.dedent(LATE_ROUND))
+    done, document = command("fix", ["--seconds=1", "--memory=800MiB"], "late.py", tmp_path, [])
+    assert document["unchanged"]["needed_bytes"] > 1 << 30, done.stderr[-6000:]
+    first, *others = document["changes"]
+    assert first["id"].startswith("unused_graphs=late.py:") and first["outcome"] == "fits", done.stderr[-6000:]
+    pieces = [row["outcome"] for row in others if row["id"].startswith("accumulate=")]
+    assert pieces and "fits" not in pieces, done.stderr[-6000:]
+
+
 @pytest.mark.long
 def test_the_largest_batch_of_a_real_program(copy):
     """Against the next: seen by plain runs."""

@@ -5,6 +5,7 @@ Asked for as `TONNAGE_CHANGES=survey`. What the program does is not changed: tex
 and forgotten, and probes look at what it keeps (keeps.py).
 """
 
+import atexit
 import importlib
 import os
 import sys
@@ -97,6 +98,7 @@ def install(change):
     facts = _Facts()
     trained, looked = weakref.WeakSet(), set()
     results.facts = facts.document
+    atexit.register(fast_forward.program_ended)  # before the facts are written for the last time
 
     def backward(tensors, frame):
         facts.backward += 1

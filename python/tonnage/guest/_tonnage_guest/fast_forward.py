@@ -40,7 +40,7 @@ _told = []
 class _Rounds:
     """What the fast-forward has brought so far."""
 
-    __slots__ = ("seen", "quiet_since", "repeated", "known", "last_news", "over")
+    __slots__ = ("seen", "quiet_since", "repeated", "known", "last_news", "over", "all_seen")
 
     def __init__(self):
         self.seen = None  # what there was when something was new last
@@ -49,6 +49,7 @@ class _Rounds:
         self.known = None  # what there was when an epoch began last, before the fast-forward, too
         self.last_news = 0  # epochs of training that had begun when that was new last
         self.over = False  # the program was ended since nothing new came
+        self.all_seen = False  # it came to its own end
 
 
 _rounds = _Rounds()
@@ -126,10 +127,28 @@ def over():
     return _rounds.over
 
 
+def has_repeated():
+    """True when a whole round has brought nothing new, and it is waited for what comes later."""
+    return _rounds.repeated
+
+
+def suppose_over(is_over):
+    """What is written from now on is said as if the wait were over, or no longer."""
+    _rounds.over = is_over
+
+
 def last_news():
-    """The epoch of training, counted at all places, before which something new came last; None where the program was not ended since
-    nothing new came."""
-    return _rounds.last_news if _rounds.over else None
+    """The epoch of training, counted at all places, before which something new came last; None where the program neither was ended
+    since nothing new came nor came to its end."""
+    return _rounds.last_news if _rounds.over or _rounds.all_seen else None
+
+
+@guard.alone
+def program_ended():
+    """The program comes to its own end. What came behind its last epoch is news of that one."""
+    if state.armed:
+        _note_news(_all_seen())
+        _rounds.all_seen = True
 
 
 def shortened():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guest's words in the run's ledger (src/device/ledger.h): eight 64-bit words at offset 64.
+"""The guest's words in the run's ledger (src/device/ledger.h): nine 64-bit words at offset 64.
 
 Each word is written by one aligned store (a memoryview of native 64-bit items copies eight bytes at once), so the
 supervisor reads whole values without a lock. Several processes of a run write the same words: counters only grow.
@@ -11,7 +11,7 @@ import os
 _OFFSET = 64
 _LOOKS = 40  # one word, which the supervisor alone writes: its looks at the computer's memory
 _ASKED = 56  # one word, not 0 until the supervisor takes it: all pages are to be walked
-_STEPS, _ALLOCATED, _RESERVED, _STOP_REASON, _OOMS, _STOP_PID, _PASSES, _COMPILED = range(8)
+_STEPS, _ALLOCATED, _RESERVED, _STOP_REASON, _OOMS, _STOP_PID, _PASSES, _COMPILED, _EARLY = range(9)
 SETTLED, LIMIT = 1, 2
 
 
@@ -37,7 +37,7 @@ def attach(folder):
         page = mmap.mmap(handle, mmap.PAGESIZE, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
     finally:
         os.close(handle)
-    _page.words = memoryview(page)[_OFFSET:_OFFSET + 64].cast("Q")
+    _page.words = memoryview(page)[_OFFSET:_OFFSET + 72].cast("Q")
     _page.looks = memoryview(page)[_LOOKS:_LOOKS + 8].cast("Q")
     _page.asked = memoryview(page)[_ASKED:_ASKED + 8].cast("Q")
 
@@ -76,6 +76,12 @@ def ask_for_a_look():
 def is_asked():
     """The supervisor has not begun yet what it was asked for."""
     return _page.asked is not None and _page.asked[0] != 0
+
+
+def tell_early():
+    """All that was seen is written: whoever waits for this run may read it."""
+    if _page.words is not None:
+        _page.words[_EARLY] = 1
 
 
 def count_out_of_memory():

@@ -39,12 +39,13 @@ _sleep, _clock = time.sleep, time.monotonic
 class _Steps:
     """What the steps so far brought."""
 
-    __slots__ = ("levels", "last_peak", "last_new", "new_inputs", "asked", "shown", "settled_after")
+    __slots__ = ("levels", "last_peak", "last_new", "new_inputs", "asked", "shown", "settled_after", "told_early")
 
     def __init__(self):
         self.levels = [0, 0, 0]
         self.asked = False  # the supervisor was asked to end the program
         self.shown = None  # the last peak that stands in the process's file
+        self.told_early = False
         self.restart()
 
     def restart(self):
@@ -117,6 +118,8 @@ def after_batch():
         return
     if _elapsed() >= settings.seconds or (not _cells_follow() and not _will_save() and fast_forward.over()):
         _stop(state.fast_forward)
+    elif settings.tells_early and not _steps.told_early and fast_forward.has_repeated():
+        _tell_early()
 
 
 def _beside_others():
@@ -255,19 +258,34 @@ def _stop(reason):
     before, state.stopped = state.stopped, reason
     _tell_of_rest(reason)
     flush_program()
-    history.finish()
-    peaks.read(everywhere=True)
-    peaks.tell_ledger()
-    guard.alone(reads.finish)()
-    work.finish()
     ahead.finish()
-    flush_changes()
-    record.write_now()
+    _write_all()
     if ledger.ask_to_stop(ledger.SETTLED if reason == "settled" else ledger.LIMIT):
         until = _clock() + _PATIENCE
         while _clock() < until:
             _sleep(0.01)
     state.stopped = before
+    record.write_now()
+
+
+def _tell_early():
+    """Writes what would stand there if the program were stopped now."""
+    _steps.told_early = True
+    before, state.stopped = state.stopped, state.fast_forward
+    fast_forward.suppose_over(True)
+    _write_all()
+    fast_forward.suppose_over(False)
+    state.stopped = before
+    ledger.tell_early()
+
+
+def _write_all():
+    history.finish()
+    peaks.read(everywhere=True)
+    peaks.tell_ledger()
+    guard.alone(reads.finish)()
+    work.finish()
+    flush_changes()
     record.write_now()
 
 

@@ -105,6 +105,7 @@ class Settings:
         self.trial = environ.get("TONNAGE_TRIAL") == "1"
         step, _, epoch = environ.get("TONNAGE_LAST_NEWS", "").partition(",") if self.trial else ("", "", "")
         self.news_step, self.news_epoch = _integer(step), _integer(epoch)  # of the unchanged program: settle.py, fast_forward.py
+        self.tells_early = environ.get("TONNAGE_EARLY") == "1"  # before the wait for something new is over
         self.modules = environ.get("TONNAGE_MODULES") == "1"
         self.host_memory = bool(environ.get("TONNAGE_HOST_MEMORY"))  # somebody asks what the computer's memory holds
         self.inputs = environ.get("TONNAGE_INPUTS", "as_is")  # "longest"; "pad=N" is in pad_to
