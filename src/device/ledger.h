@@ -59,7 +59,9 @@ struct tn_ledger_guest {
 	_Atomic uint64_t stop_pid;        /* who asked for the stop */
 	_Atomic uint64_t passes;          /* complete steps and passes of all processes and of every kind; only grows */
 	_Atomic uint64_t compiled;        /* milliseconds that the run spent compiling; written by the supervisor */
-	_Atomic uint64_t early;           /* not 0: all that was seen is written, and only something new is waited for */
+	_Atomic uint64_t early;           /* not 0: all that was seen so far is written; more may come */
+	/* By the supervisor, to a trial that began before it was known how far it has to go: not 0 when the other two stand (0: unknown). */
+	_Atomic uint64_t news, news_step, news_epoch;
 };
 
 struct tn_ledger_split {

@@ -67,6 +67,7 @@ judge_unchanged(struct tn_fix_search *search)
 		search->words = search->then_words.words;
 	const struct tn_trial *large = &search->unchanged_large;
 	const struct tn_report *card = tn__trial_report(&search->unchanged_card);
+	search->need = search->missing = TN_NO_FIGURE;
 	search->host = card->verdict == TN_VERDICT_OVER_HOST_MEMORY;
 	if (search->host) {
 		search->need = card->host.peak;
@@ -82,7 +83,10 @@ judge_unchanged(struct tn_fix_search *search)
 		search->missing = TN_NO_FIGURE;
 	limit_seconds(search);
 	tn__trials_adapt(&search->trials, tn__trial_report(large)->peak_rss_bytes);
-	tn__fix_plan(search);
+	if (search->planned)
+		tn__fix_plan_again(search);
+	else
+		tn__fix_plan(search);
 }
 
 static void
@@ -92,51 +96,15 @@ judge_when_seen(struct tn_fix_search *search)
 		judge_unchanged(search);
 }
 
-void
-tn__fix_forget_attempts(struct tn_fix_search *search)
-{
-	for (int i = 0; i < search->count; i++) {
-		struct tn_attempt *attempt = &search->attempts[i];
-		tn__trial_clear(&attempt->large);
-		tn__trial_clear(&attempt->card);
-		tn__trial_clear(&attempt->less);
-		tn__search_commands_free(&attempt->commands);
-		if (!attempt->kept)
-			tn__fix_change_free(&attempt->found);
-	}
-	search->count = 0;
-}
-
-/* What was planned and tried by what the unchanged program had said early counts no more. Its trials have ended. */
 static void
-plan_anew(struct tn_fix_search *search)
+tell_late_news(struct tn_fix_search *search)
 {
-	tn__fix_forget_attempts(search);
-	search->outdated = search->planned = false;
-	search->round = search->tried = 0;
-	search->allowed = TN_GUARANTEE_ROUNDING;
-	search->need = search->missing = TN_NO_FIGURE;
-	judge_when_seen(search);
-}
-
-static void
-take_survey(struct tn_fix_search *search)
-{
-	struct tn_trial early = search->unchanged_large;
-	bool told = early.end != TN_TRIAL_WAITS;
-	search->unchanged_large = search->survey;
-	search->survey = (struct tn_trial){ .end = search->unchanged_large.end };
-	if (told && tn__fix_says_the_same(&early, &search->unchanged_large)) {
-		limit_seconds(search);
-	} else if (told && search->planned) {
-		search->outdated = true;
-		for (int i = 0; i < search->count; i++) {
-			tn__trials_stop(&search->trials, &search->attempts[i].large);
-			tn__trials_stop(&search->trials, &search->attempts[i].card);
-			tn__trials_stop(&search->trials, &search->attempts[i].less);
-		}
-	}
-	tn__trial_clear(&early);
+	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
+	if (search->late_news == NULL)
+		return;
+	search->late_news->step = survey->known && survey->news_step > 0 ? survey->news_step : 0;
+	search->late_news->epoch = survey->known && survey->news_epoch > 0 ? survey->news_epoch : 0;
+	search->late_news->known = true;
 }
 
 /* ---- the scheduler's questions ---- */
@@ -163,16 +131,23 @@ set_arguments(const struct tn_fix_search *search, struct tn_attempt *attempt, st
 	tn__search_commands_set(&attempt->commands, &trial->options);
 }
 
-/* It ends by itself before it is ended from outside: what it has shown by then counts. And it goes as far as the unchanged
- * program, where that was ended since nothing new came. */
 static void
-limit_length(const struct tn_fix_search *search, struct tn_trial *trial)
+take_news(const struct tn_fix_search *search, struct tn_trial *trial)
 {
 	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
 	if (survey->known && trial->options.then_count == 0) {
 		trial->news_step = survey->news_step;
 		trial->news_epoch = survey->news_epoch;
 	}
+}
+
+/* It ends by itself before it is ended from outside: what it has shown by then counts. And it goes as far as the unchanged
+ * program, where that was ended since nothing new came. */
+static void
+limit_length(const struct tn_fix_search *search, struct tn_trial *trial)
+{
+	trial->late_news = search->survey.end == TN_TRIAL_RUNS ? search->late_news : NULL;
+	take_news(search, trial);
 	double given = tn__limit_seconds(&trial->options);
 	if (search->trial_seconds > 0 && search->trial_seconds < given)
 		trial->options.seconds = search->trial_seconds;
@@ -279,8 +254,9 @@ start_unchanged(struct tn_fix_search *search)
 	survey->options.memory_bytes = TN_UNLIMITED_CARD;
 	survey->options.host_memory_bytes = 0; /* the card's need alone */
 	survey->changes = TN_CHANGE_SURVEY;
-	survey->tells_early = search->trials.store == NULL && survey->options.then_count == 0 &&
-	                      survey->options.request_count == 0;
+	if (search->trials.store == NULL && survey->options.then_count == 0 && survey->options.request_count == 0)
+		search->late_news = tn__late_news_make();
+	survey->tells_early = search->late_news != NULL;
 	return survey;
 }
 
@@ -294,18 +270,17 @@ may_be_enough(const struct tn_fix_search *search, const struct tn_attempt *attem
 static struct tn_attempt *
 first_in(struct tn_fix_search *search, enum tn_stage stage)
 {
-	for (int i = 0; i < search->count; i++)
-		if (search->attempts[i].soon && search->attempts[i].stage == stage &&
-		    tn__fix_is_worth_it(search, &search->attempts[i]))
-			return &search->attempts[i];
+	struct tn_attempt *first = NULL;
 	for (int i = 0; i < search->count; i++) {
 		struct tn_attempt *attempt = &search->attempts[i];
-		bool allowed = attempt->most == INT64_MAX ||
-		               attempt->found.results <= search->allowed; /* the first: a remedy */
-		if (attempt->stage == stage && allowed && tn__fix_is_worth_it(search, attempt))
-			return attempt;
+		bool allowed = attempt->soon || attempt->most == INT64_MAX /* a remedy */ ||
+		               attempt->found.results <= search->allowed;
+		bool before = first == NULL || (attempt->soon && !first->soon) ||
+		              (attempt->soon == first->soon && attempt->turn < first->turn);
+		if (before && attempt->stage == stage && allowed && tn__fix_is_worth_it(search, attempt))
+			first = attempt;
 	}
-	return NULL;
+	return first;
 }
 
 /* What follows when nothing is left to try: pairs that keep the results, where no single change that does is enough; single
@@ -341,10 +316,8 @@ static struct tn_trial *
 next(void *context)
 {
 	struct tn_fix_search *search = context;
-	if (search->over || (search->outdated && tn__trials_some_run(&search->trials)))
+	if (search->over)
 		return NULL;
-	if (search->outdated)
-		plan_anew(search);
 	if (!search->planned)
 		return start_unchanged(search);
 	do {
@@ -391,44 +364,66 @@ prefer_own_batch(struct tn_fix_search *search, const struct tn_attempt *attempt)
 }
 
 static void
-ended(void *context, struct tn_trial *trial)
+judge(struct tn_fix_search *search, int index, struct tn_trial *trial)
 {
-	struct tn_fix_search *search = context;
-	if (trial == &search->unchanged_card)
-		judge_unchanged_card(search);
-	else if (trial == &search->survey)
-		take_survey(search);
-	for (int i = 0; i < search->count; i++) {
-		if (trial == &search->attempts[i].large)
-			judge_large(search, i);
-		else if (trial == &search->attempts[i].card)
-			tn__fix_judge_card(search, &search->attempts[i]);
-		else if (trial == &search->attempts[i].less)
-			tn__fix_judge_less(&search->attempts[i]);
-		else
-			continue;
-		prefer_own_batch(search, &search->attempts[i]);
-	}
-	judge_when_seen(search);
+	struct tn_attempt *attempt = &search->attempts[index];
+	if (trial->late_news != NULL)
+		take_news(search, trial); /* which it was told */
+	if (trial == &attempt->large)
+		judge_large(search, index);
+	else if (trial == &attempt->card)
+		tn__fix_judge_card(search, attempt);
+	else
+		tn__fix_judge_less(attempt);
+	prefer_own_batch(search, attempt);
 }
 
+/* Trials that supposed that inputs do not vary are made again where they do, as far as they are still wanted. */
 static void
-early(void *context, struct tn_trial *trial, const char *outcome)
+try_again(struct tn_fix_search *search, struct tn_attempt *attempt, struct tn_trial *trial)
 {
-	struct tn_fix_search *search = context;
-	struct tn_trial *large = &search->unchanged_large;
-	if (trial != &search->survey || search->over)
+	bool runs = trial->end == TN_TRIAL_RUNS, waits = attempt->waits == trial;
+	if (trial->late_news == NULL || (!runs && !waits))
 		return;
-	tn__trial_take(large, outcome, NULL);
-	large->seconds = tn__trials_seconds(&search->trials) + search->trials.started - trial->started;
-	large->end = large->outcome.report != NULL ? TN_TRIAL_DONE : TN_TRIAL_WAITS;
-	judge_when_seen(search);
+	trial->again = runs && !attempt->unplanned;
+	if (runs)
+		tn__trials_stop(&search->trials, trial);
+	else
+		tn__trial_clear(trial);
+	if (attempt->unplanned)
+		attempt->stage = TN_STAGE_LOW_PRIORITY;
+	else if (waits)
+		attempt->stage = trial == &attempt->card ? TN_STAGE_RETRY_ON_CARD : TN_STAGE_WAITS;
+}
+
+/* The unchanged program has ended: by what it has shown in all it is planned again, and judged what waited for it. */
+static void
+take_survey(struct tn_fix_search *search)
+{
+	tn__trial_clear(&search->unchanged_large);
+	search->unchanged_large = search->survey;
+	search->survey = (struct tn_trial){ .end = search->unchanged_large.end };
+	tell_late_news(search);
+	if (!search->planned)
+		return;
+	judge_unchanged(search);
+	bool vary = search->late_news != NULL && search->late_news->step == 0;
+	for (int i = 0; i < search->count; i++) {
+		struct tn_attempt *attempt = &search->attempts[i];
+		if (vary) {
+			try_again(search, attempt, &attempt->card);
+			try_again(search, attempt, &attempt->large);
+		} else if (attempt->waits != NULL) {
+			judge(search, i, attempt->waits);
+		}
+		attempt->waits = NULL;
+	}
 }
 
 void
 tn__fix_say_what_fits(struct tn_fix_search *search)
 {
-	if (!tn__trials_are_checked(&search->trials) || search->survey.end <= TN_TRIAL_RUNS || search->outdated)
+	if (!tn__trials_are_checked(&search->trials) || search->survey.end <= TN_TRIAL_RUNS)
 		return;
 	for (int i = 0; i < search->count; i++) {
 		struct tn_attempt *attempt = &search->attempts[i];
@@ -439,6 +434,41 @@ tn__fix_say_what_fits(struct tn_fix_search *search)
 			search->first_seconds = tn__trials_seconds(&search->trials);
 		tn__progress_line_say(&search->line, "fits with %s", attempt->found.changes);
 	}
+}
+
+static void
+ended(void *context, struct tn_trial *trial)
+{
+	struct tn_fix_search *search = context;
+	if (trial == &search->unchanged_card)
+		judge_unchanged_card(search);
+	else if (trial == &search->survey)
+		take_survey(search);
+	for (int i = 0; i < search->count; i++) {
+		struct tn_attempt *attempt = &search->attempts[i];
+		if (trial != &attempt->large && trial != &attempt->card && trial != &attempt->less)
+			continue;
+		if (search->survey.end == TN_TRIAL_RUNS && tn__trial_fits(trial))
+			attempt->waits = trial;
+		else
+			judge(search, i, trial);
+	}
+	judge_when_seen(search);
+	tn__fix_say_what_fits(search);
+}
+
+static void
+early(void *context, struct tn_trial *trial, const char *outcome)
+{
+	struct tn_fix_search *search = context;
+	struct tn_trial *large = &search->unchanged_large;
+	if (trial != &search->survey || search->over || search->planned)
+		return;
+	tn__trial_clear(large);
+	tn__trial_take(large, outcome, NULL);
+	large->seconds = tn__trials_seconds(&search->trials) + search->trials.started - trial->started;
+	large->end = large->outcome.report != NULL ? TN_TRIAL_DONE : TN_TRIAL_WAITS;
+	judge_when_seen(search);
 }
 
 static void

@@ -54,10 +54,18 @@ finish(struct tn_fix_search *search, struct tn_fixes *fixes, int *exit_status)
 static void
 clear(struct tn_fix_search *search)
 {
-	tn__fix_forget_attempts(search);
+	for (int i = 0; i < search->count; i++) {
+		tn__trial_clear(&search->attempts[i].large);
+		tn__trial_clear(&search->attempts[i].card);
+		tn__trial_clear(&search->attempts[i].less);
+		tn__search_commands_free(&search->attempts[i].commands);
+		if (!search->attempts[i].kept)
+			tn__fix_change_free(&search->attempts[i].found);
+	}
 	tn__trial_clear(&search->unchanged_card);
 	tn__trial_clear(&search->unchanged_large);
 	tn__trial_clear(&search->survey);
+	tn__late_news_free(search->late_news);
 	tn__command_free(&search->then_words);
 	free(search->attempts);
 	free(search);
@@ -95,7 +103,7 @@ begin(struct tn_trials *trials, struct again *again)
 static void
 forget_what_is_unchecked(struct tn_fix_search *search)
 {
-	if (tn__trials_are_checked(&search->trials) && search->survey.end != TN_TRIAL_STOPPED && !search->outdated)
+	if (tn__trials_are_checked(&search->trials) && search->survey.end != TN_TRIAL_STOPPED)
 		return;
 	for (int i = 0; i < search->count; i++)
 		if (search->attempts[i].found.end == TN_FIX_FITS)

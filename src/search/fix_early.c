@@ -1,46 +1,73 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The unchanged program says early what it has seen, and changes are planned by that while it still waits for something new. Did its end bear
- * that out?
+ * The unchanged program says early what it has seen. Changes are planned and tried by that while it goes on; their trials are told how far they have
+ * to go once it has ended. Then it is planned again, by all that it has shown, and what was begun stays.
  */
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "search/fix_search.h"
 
-static bool
-same_text(const char *one, const char *other)
+static struct tn_attempt *
+find(const struct tn_fix_search *search, const char *part)
 {
-	return one == NULL || other == NULL ? one == other : strcmp(one, other) == 0;
+	for (int i = 0; i < search->count; i++)
+		if (search->attempts[i].found.part_count == 1 && strcmp(search->attempts[i].found.parts[0], part) == 0)
+			return &search->attempts[i];
+	return NULL;
 }
 
 static bool
-same_peak(const struct tn_report *one, const struct tn_report *other)
+is_begun(const struct tn_attempt *attempt)
 {
-	const struct tn_report_moment *peak = &one->at_peak, *later = &other->at_peak;
-	return one->verdict == other->verdict && one->device_peak == other->device_peak &&
-	       one->allocated_peak == other->allocated_peak && peak->step == later->step &&
-	       same_text(peak->phase, later->phase) &&
-	       memcmp(peak->by_category, later->by_category, sizeof(peak->by_category)) == 0;
+	return attempt->found.trial != 0;
 }
 
-static bool
-same_possible(const struct tn_possible_change *one, const struct tn_possible_change *other)
+void
+tn__fix_plan_again(struct tn_fix_search *search)
 {
-	bool same = same_text(one->id, other->id) && one->results == other->results && one->at_most == other->at_most &&
-	            one->values.count == other->values.count;
-	for (size_t i = 0; same && i < one->values.count; i++)
-		same = same_text(one->values.items[i], other->values.items[i]);
-	return same;
+	struct tn_fix_search again = *search;
+	again.count = 0;
+	again.attempts = calloc(TN_FIX_ATTEMPTS, sizeof(*again.attempts));
+	if (again.attempts == NULL)
+		return;
+	tn__fix_plan(&again);
+	search->batch = again.batch;
+	for (int i = 0; i < search->count; i++)
+		search->attempts[i].unplanned = true;
+	for (int i = 0; i < again.count; i++) {
+		struct tn_attempt *attempt = &again.attempts[i], *before = find(search, attempt->found.parts[0]);
+		if (before == NULL && search->count < TN_FIX_ATTEMPTS) {
+			search->attempts[search->count++] = *attempt;
+			continue;
+		}
+		if (before != NULL) {
+			before->unplanned = false;
+			before->turn = attempt->turn;
+			before->most = attempt->most;
+			before->found.remedy = attempt->found.remedy;
+			if (!is_begun(before))
+				before->stage = attempt->stage;
+		}
+		tn__fix_change_free(&attempt->found);
+	}
+	free(again.attempts);
+	for (int i = 0; i < search->count; i++)
+		if (search->attempts[i].unplanned && !is_begun(&search->attempts[i]))
+			search->attempts[i].stage = TN_STAGE_LOW_PRIORITY;
 }
 
-bool
-tn__fix_says_the_same(const struct tn_trial *early, const struct tn_trial *end)
+struct tn_late_news *
+tn__late_news_make(void)
 {
-	const struct tn_survey *survey = &early->outcome.changes.survey, *later = &end->outcome.changes.survey;
-	bool same = end->end == TN_TRIAL_DONE && same_peak(tn__trial_report(early), tn__trial_report(end)) &&
-	            survey->news_step == later->news_step && survey->news_epoch == later->news_epoch &&
-	            survey->possible_count == later->possible_count;
-	for (size_t i = 0; same && i < survey->possible_count; i++)
-		same = same_possible(&survey->possible[i], &later->possible[i]);
-	return same;
+	void *page = mmap(NULL, sizeof(struct tn_late_news), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return page != MAP_FAILED ? page : NULL;
+}
+
+void
+tn__late_news_free(struct tn_late_news *news)
+{
+	if (news != NULL)
+		munmap(news, sizeof(*news));
 }

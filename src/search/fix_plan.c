@@ -21,8 +21,9 @@ add_attempt(struct tn_fix_search *search, const char *title, enum tn_guarantee r
 {
 	if (search->count == TN_FIX_ATTEMPTS)
 		return NULL;
-	struct tn_attempt *attempt = &search->attempts[search->count++];
-	*attempt = (struct tn_attempt){ .found = { .title = strdup(title),
+	struct tn_attempt *attempt = &search->attempts[search->count];
+	*attempt = (struct tn_attempt){ .turn = search->count++,
+		                            .found = { .title = strdup(title),
 		                                       .results = results,
 		                                       .end = TN_FIX_UNKNOWN,
 		                                       .reserved_peak = TN_NO_FIGURE,
@@ -293,10 +294,11 @@ tn__fix_plan(struct tn_fix_search *search)
 		add_row(search, &survey->possible[i], survey);
 	order_missing = search->missing;
 	qsort(search->attempts, (size_t)search->count, sizeof(*search->attempts), by_guarantee);
-	if (search->direct)
-		for (int a = 0; a < search->count; a++)
-			if (search->attempts[a].stage == TN_STAGE_WAITS)
-				search->attempts[a].stage = TN_STAGE_RETRY_ON_CARD;
+	for (int i = 0; i < search->count; i++) {
+		search->attempts[i].turn = i;
+		if (search->direct && search->attempts[i].stage == TN_STAGE_WAITS)
+			search->attempts[i].stage = TN_STAGE_RETRY_ON_CARD;
+	}
 	search->planned = true;
 }
 

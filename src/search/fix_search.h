@@ -30,14 +30,17 @@ enum tn_stage {
 struct tn_attempt {
 	struct tn_fix_change found;
 	enum tn_stage stage;
-	bool kept;           /* tn_fix_change was handed over */
-	bool wished;         /* tried whatever else fits */
-	bool said;           /* that it fits */
-	bool soon;           /* comes next, and waits for no other promise */
-	bool acted;          /* some change of it made a difference in its last trial */
-	bool fresh;          /* its trials are started anew, not forked, and see all that the unchanged program's does */
-	bool without_others; /* the card is tried without other processes, and nothing is changed */
-	int64_t most;        /* what it may save, at most */
+	bool kept;              /* tn_fix_change was handed over */
+	bool wished;            /* tried whatever else fits */
+	bool said;              /* that it fits */
+	int turn;               /* the lowest is tried first */
+	bool unplanned;         /* the last plan has it no more */
+	struct tn_trial *waits; /* it has ended, and is judged once the unchanged program has */
+	bool soon;              /* comes next, and waits for no other promise */
+	bool acted;             /* some change of it made a difference in its last trial */
+	bool fresh;             /* its trials are started anew, not forked, and see all that the unchanged program's does */
+	bool without_others;    /* the card is tried without other processes, and nothing is changed */
+	int64_t most;           /* what it may save, at most */
 	struct tn_trial large, card, less;  /* less: the card with less memory */
 	struct tn_search_commands commands; /* where options of the program's own are set */
 	char steps[16];                     /* of the trial on the unlimited card, where a few tell enough */
@@ -50,17 +53,17 @@ struct tn_fix_search {
 	struct tn_search_place place;
 	struct tn_progress_line line;
 	struct tn_trial unchanged_card, unchanged_large;
-	struct tn_trial survey; /* the process of unchanged_large, which is what it has said last */
+	struct tn_trial survey;       /* the process of unchanged_large, which is what it has said last */
 	int command;                  /* of several, from 1: the one that does not fit; 0: not known yet */
 	char *const *words;           /* of that one: the program's, or then_words */
 	struct tn_command then_words; /* where it is one of --then */
 	struct tn_attempt *attempts;
 	int count;
 	bool planned, over;
-	bool outdated; /* what was planned is, since the unchanged program has shown more than it had said early */
-	int round;                 /* of planning: fix.c */
-	enum tn_guarantee allowed; /* changes that do more to the results wait */
-	bool direct;               /* only the card itself is asked */
+	struct tn_late_news *late_news; /* of it, for trials that began before it had ended */
+	int round;                      /* of planning: fix.c */
+	enum tn_guarantee allowed;      /* changes that do more to the results wait */
+	bool direct;                    /* only the card itself is asked */
 	bool host;       /* the card fits: what is missing is the computer's memory, and `need`, too, is of that */
 	int64_t missing; /* bytes, margin included; TN_NO_FIGURE: unknown */
 	int64_t need;    /* tn__fix_need of the program as it is; TN_NO_FIGURE: unknown */
@@ -79,13 +82,13 @@ struct tn_trials tn__fix_trials(struct tn_fix_search *search);
 /* Says what fits, once it is known that a fork is the program, and what the program as it is shows. */
 void tn__fix_say_what_fits(struct tn_fix_search *search);
 
-/* Releases all that was tried but what is `kept`. */
-void tn__fix_forget_attempts(struct tn_fix_search *search);
-
 /* ---- fix_early.c ---- */
 
-/* True when the unchanged program has shown at its end what it had said early: plans that were made by that hold. */
-bool tn__fix_says_the_same(const struct tn_trial *early, const struct tn_trial *end);
+/* Plans once more, by what the unchanged program has shown since. What is new is added, what was planned takes its new turn, and nothing moves. */
+void tn__fix_plan_again(struct tn_fix_search *search);
+/* A page for late news; NULL where there is none to be had. Release with the second. */
+struct tn_late_news *tn__late_news_make(void);
+void tn__late_news_free(struct tn_late_news *news);
 
 /* ---- fix_worth.c ---- */
 

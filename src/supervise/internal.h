@@ -275,6 +275,12 @@ struct tn_command_end { /* of one of several programs */
 	int wait_status;
 };
 
+/* How far a trial has to go, on a page that it shares with whoever learns it later: of struct tn_survey, 0: unknown. */
+struct tn_late_news {
+	_Atomic bool known; /* written last */
+	int64_t step, epoch;
+};
+
 struct tn_once;
 struct tn_watch {
 	struct tn_folder *folder;
@@ -310,6 +316,7 @@ struct tn_watch {
 	/* Called once where the hook says early what it has seen (tn_ledger_guest.early); NULL: nobody asks. */
 	void (*early)(struct tn_once *once);
 	struct tn_once *once;
+	const struct tn_late_news *news; /* that the hook waits for; NULL: it does not */
 };
 /* What a program's starter says of one of several (programs.c). */
 void tn__commands_take_news(struct tn_watch *watch, const struct tn_news *news);
@@ -463,9 +470,10 @@ struct tn_once;
 struct tn_once_way {
 	/* Called when the program has ended and the run's folder still stands. *exit_status is the run's. */
 	tn_status (*ended)(void *context, struct tn_once *once, int *exit_status);
-	/* Called in a process of its own while the program still waits for something new, as if it had been stopped now. Only where the environment
-	 * has TN_EARLY_VARIABLE. NULL: nobody asks. */
+	/* Called in a process of its own once a few steps have brought nothing new, as if the program had been stopped then. Only where the
+	 * environment has TN_EARLY_VARIABLE. NULL: nobody asks. */
 	void (*early)(void *context, struct tn_once *once);
+	const struct tn_late_news *news; /* as in struct tn_watch */
 	void *context;
 	bool serves;       /* the program is a fork server; so it is where the environment has TN_FORKS_VARIABLE */
 	bool forked;       /* a fork server makes the program's process: */

@@ -290,6 +290,7 @@ start_and_watch(struct tn_once *once, int *exit_status)
 		                        .requests = once->requests,
 		                        .early = way->early != NULL ? hand_over_early : NULL,
 		                        .once = once,
+		                        .news = way->news,
 		                        .started = tn__now() };
 	if (!options->quiet && isatty(fileno(options->messages)))
 		watch->progress = (struct tn_progress){ .out = options->messages, .shared = isatty(STDOUT_FILENO) };

@@ -198,9 +198,15 @@ look_at_ledger(struct state *state)
 {
 	struct tn_watch *watch = state->watch;
 	uint64_t reason = watch->ledger->guest.stop_reason;
-	if (watch->early != NULL && watch->ledger->guest.early != 0 && !state->told_early) {
+	struct tn_ledger_guest *guest = &watch->ledger->guest;
+	if (watch->early != NULL && guest->early != 0 && !state->told_early) {
 		state->told_early = true;
 		watch->early(watch->once);
+	}
+	if (watch->news != NULL && guest->news == 0 && watch->news->known) {
+		guest->news_step = (uint64_t)watch->news->step;
+		guest->news_epoch = (uint64_t)watch->news->epoch;
+		guest->news = 1;
 	}
 	if (reason == 0 || state->program_ended || watch->ending.interrupted_by != 0)
 		return;

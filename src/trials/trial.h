@@ -49,8 +49,11 @@ struct tn_trial {
 	bool lists_modules; /* what the program has imported is kept */
 	/* Of struct tn_survey of the unchanged program, beyond which this trial need not look for news; 0: unknown. */
 	int64_t news_step, news_epoch;
-	bool tells_early; /* what it has seen is told (tn_trials.early) while it waits for something new */
-	bool alone; /* nothing runs beside it: set for one that was ended for want of the computer's memory */
+	const struct tn_late_news
+		*late_news;   /* the same, of an unchanged program that still runs: the trial goes on until it is known */
+	bool tells_early; /* what it has seen is told (tn_trials.early) before it has ended */
+	bool again;       /* it is stopped, and made once more */
+	bool alone;       /* nothing runs beside it: set for one that was ended for want of the computer's memory */
 	/* the result */
 	enum tn_trial_end end;
 	struct tn_outcome outcome;
@@ -59,9 +62,9 @@ struct tn_trial {
 	double started, seconds;
 	/* while it runs */
 	pid_t pid;
-	char *left;        /* the text of its outcome, where results are kept */
-	int lost;          /* how many workers have died over it */
-	int result, said;  /* descriptors */
+	char *left;       /* the text of its outcome, where results are kept */
+	int lost;         /* how many workers have died over it */
+	int result, said; /* descriptors */
 	struct tn_early early;
 	int input;         /* as tn_trials has it */
 	int server, alive; /* as for tn__reaper_start_by_server; server -1: a process that is started anew */

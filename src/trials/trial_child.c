@@ -147,6 +147,10 @@ static void
 tell_of_news(const struct tn_trial *trial)
 {
 	char step[24] = "", epoch[24] = "", both[48];
+	if (trial->late_news != NULL) {
+		setenv("TONNAGE_LAST_NEWS", "later", 1);
+		return;
+	}
 	if (trial->news_step > 0)
 		snprintf(step, sizeof(step), "%lld", (long long)trial->news_step);
 	if (trial->news_epoch > 0)
@@ -230,6 +234,7 @@ tn__trial_become(const struct tn_trial *trial, const sigset_t *mask, pid_t paren
 	struct chain chain = { .options = &options, .wanted = trial->command, .early = &trial->early };
 	const struct tn_once_way way = { .ended = take,
 		                             .early = trial->tells_early ? tell_early : NULL,
+		                             .news = trial->late_news,
 		                             .context = &chain,
 		                             .forked = trial->server >= 0,
 		                             .server = trial->server,

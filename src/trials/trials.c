@@ -128,7 +128,8 @@ static void
 start_again(struct tn_trials *trials, struct tn_trial *trial)
 {
 	trials->count--;
-	trials->forked--;
+	trials->forked -= trial->server >= 0;
+	trial->again = false;
 	tn__trial_clear(trial);
 	tn_status status = start(trials, trial);
 	if (status == TN_OK)
@@ -272,8 +273,11 @@ finish(struct tn_trials *trials, int index)
 	if (trial->said >= 0)
 		close(trial->said);
 	tn__early_close(trial);
-	if (trial->end == TN_TRIAL_STOPPED)
+	if (trial->end == TN_TRIAL_STOPPED) {
+		if (trial->again && trials->interrupted_by == 0)
+			start_again(trials, trial);
 		return;
+	}
 	if (trial == &trials->check)
 		finish_check(trials);
 	else

@@ -31,7 +31,8 @@ def run(run_with, wheel, item, rest, **environment):
     return done.stdout.split()
 
 
-@pytest.mark.parametrize("environment, found", [(TRIAL, "6 [4, 4, 2] 1.0 a"), ({}, "10 [4, 4, 2] 5.0 a"), ({"TONNAGE_TRIAL": "1"}, "10 [4, 4, 2] 5.0 a")])
+@pytest.mark.parametrize("environment, found", [(TRIAL, "6 [4, 4, 2] 1.0 a"), ({}, "10 [4, 4, 2] 5.0 a"), ({"TONNAGE_TRIAL": "1"}, "10 [4, 4, 2] 5.0 a"),
+                                                    ({**TRIAL, "TONNAGE_LAST_NEWS": "later"}, "6 [4, 4, 2] 1.0 a")])
 def test_batches_behind_the_first(run_with, wheel, environment, found):
     """Copies: what the program does to one is not done to the next. Another size is read again."""
     rest = ("data = Pictures(); found = list(DataLoader(data, batch_size=4)); found[0][0].zero_();"

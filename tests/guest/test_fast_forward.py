@@ -2,7 +2,7 @@
 """Data loaders that end their epochs early once training has settled. On the FAKE allocator of fake_cuda.py."""
 
 import pytest
-from test_steps import HEAD, TRAIN, stop_after
+from test_steps import HEAD, TELL, TRAIN, stop_after
 
 FORKED = True  # ../fork_servers.py
 
@@ -231,6 +231,33 @@ def test_a_trial_is_over_a_round_behind_the_last_news_of_the_unchanged_program(r
     settings = {"TONNAGE_STEPS": "auto", "TONNAGE_TRIAL": "1", "TONNAGE_LAST_NEWS": news}
     # 6 until settled, in the first epoch; behind it an evaluation comes first, so the third is the first that repeats all
     assert stop_after(run_with, wheel, LOADERS + "while True: train(); evaluate()", **settings) == (expected, "settled", 1)
+
+
+@pytest.mark.parametrize("epoch, expected", [(1, 14), (30, 39)])
+def test_a_trial_that_began_before_that_was_known_is_over_behind_it(run_with, wheel, epoch, expected):
+    """In the fast-forward, too: it is told in its fifth epoch, behind the fourteenth step."""
+    body = TELL + "steps = 0\ndef tell_once():\n    global steps\n    steps += 1\n    if steps == 5: tell(2, %d)\n" % epoch
+    settings = {"TONNAGE_STEPS": "auto", "TONNAGE_TRIAL": "1", "TONNAGE_LAST_NEWS": "later"}
+    found = stop_after(run_with, wheel, LOADERS + QUICK % 0 + body + "while True: train(); tell_once(); evaluate()", **settings)
+    assert found == (expected, "settled", 1)
+
+
+NEWS_AT_THE_END = """
+for epoch in range(3):
+    train(); evaluate()
+%s
+import _tonnage_guest.fast_forward as r
+before = r.last_news()
+r.program_ended()
+print(before, r.last_news())
+"""
+
+
+@pytest.mark.parametrize("last, expected", [("pass", "None 2"), ("fake_cuda.use(90000); fake_cuda.free(90000)", "None 3")])
+def test_a_program_that_ends_has_told_when_its_last_news_came(run_with, wheel, last, expected):
+    """What comes behind its last epoch is news of that one: a trial goes to its end."""
+    done = run_with(wheel, PROGRAM + NEWS_AT_THE_END % last, TONNAGE_STEPS="auto")
+    assert done.stdout.strip() == expected, done.stdout + done.stderr
 
 
 def test_a_trial_goes_on_while_something_is_new(run_with, wheel):

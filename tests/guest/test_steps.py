@@ -197,6 +197,50 @@ def test_a_trial_goes_as_far_as_the_unchanged_program_had_news(run_with, wheel, 
     assert found == (expected, "settled", 1)
 
 
+TELL = """
+import _tonnage_guest.ledger as words
+def tell(step, epoch):  # as the supervisor does
+    words._page.words[words._NEWS_STEP], words._page.words[words._NEWS_EPOCH] = step, epoch
+    words._page.words[words._NEWS] = 1
+"""
+
+
+@pytest.mark.parametrize("told, expected", [(2, 100), (0, 100), (120, 124)])
+def test_a_trial_that_began_before_that_was_known_waits_for_it(run_with, wheel, told, expected):
+    """However long: beyond the steps that a run has. Told, it goes as far as it would have."""
+    body = TELL + "for _ in range(99): update()\ntell(%d, 0)\nwhile True: update()" % told
+    found = stop_after(run_with, wheel, body, TONNAGE_STEPS="auto", TONNAGE_TRIAL="1", TONNAGE_LAST_NEWS="later")
+    assert found == (expected, "settled", 1)
+
+
+def test_a_trial_waits_no_longer_than_it_has_time(run_with, wheel):
+    body = "import time\nwhile True: update(); time.sleep(.01)"
+    settings = {"TONNAGE_STEPS": "auto", "TONNAGE_TRIAL": "1", "TONNAGE_LAST_NEWS": "later", "TONNAGE_SECONDS": "1"}
+    assert stop_after(run_with, wheel, body, **settings)[1:] == ("limit", 2)
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_what_is_known_is_told_early(run_with, wheel, asked):
+    """Once, in the second step, and as if the program had been stopped there; it is not."""
+    body = """
+import json, glob, os
+import _tonnage_guest.ledger as words
+def look():
+    found = glob.glob(os.environ["TONNAGE_RUN"] + "/guest/*.json")
+    print(words._page.words[words._EARLY], json.load(open(found[0]))["steps"]["stopped"] if found else None)
+update(); look()
+update(); look()
+words._page.words[words._EARLY] = 0
+for _ in range(3): update()
+look()
+"""
+    done = run_with(wheel, HEAD + TRAIN + body, TONNAGE_STEPS="auto", **({"TONNAGE_EARLY": "1"} if asked else {}))
+    assert done.status == 0, done.stderr
+    first, second, last = done.stdout.splitlines()
+    assert first.startswith("0 ") and second == ("1 settled" if asked else first) and last.startswith("0 "), done.stdout + done.stderr
+    assert done.document["steps"]["stopped"] is None
+
+
 def test_what_a_cached_block_has_over_is_no_growth(run_with, wheel):
     body = "for n in range(99):\n    fake_cuda.have_over(min(n, 6) << 20)\n    update()"
     assert stop_after(run_with, wheel, body, TONNAGE_STEPS="auto") == (10, "settled", 1)

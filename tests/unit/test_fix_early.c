@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the unchanged program says early holds only where its end says all of it again, in whatever plans are made by.
+ * A plan that is made again while changes are tried: what was begun stays where it is, what is new is added, and the turns are the new plan's.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,87 +13,150 @@
 
 #include "search/fix_search.h"
 
-struct said {
-	struct tn_report report;
-	struct tn_possible_change possible[2];
-	char *value;
-	struct tn_trial trial;
+#define MIB ((int64_t)1 << 20)
+
+static char *two[] = { "2" }, *one[] = { "1" }, *none[] = { NULL };
+
+static struct tn_possible_change possible[] = {
+	{ .id = "checkpoint", .at_most = TN_NO_FIGURE, .results = TN_GUARANTEE_ROUNDING, .values = { one, 1 } },
+	{ .id = "accumulate", .at_most = TN_NO_FIGURE, .results = TN_GUARANTEE_ROUNDING, .values = { two, 1 } },
+	{ .id = "zero_grad", .at_most = TN_NO_FIGURE, .results = TN_GUARANTEE_SAME, .values = { none, 1 } },
+	{ .id = "no_grad", .at_most = TN_NO_FIGURE, .results = TN_GUARANTEE_SAME, .values = { none, 1 } },
 };
 
-static void
-say(struct said *said)
+static char *arguments[] = { "python", "train.py", NULL };
+
+/* A search of a program whose peak lies in a backward pass, of which so many changes are possible. */
+static struct tn_fix_search
+search_of(struct tn_report *report, size_t count)
 {
-	*said = (struct said){ 0 };
-	tn__report_init(&said->report);
-	said->value = "2";
-	said->possible[0] = (struct tn_possible_change){
-		.id = "accumulate", .results = TN_GUARANTEE_ROUNDING, .values = { &said->value, 1 }, .at_most = 7
-	};
-	said->possible[1] = (struct tn_possible_change){ .id = "no_grad", .at_most = TN_NO_FIGURE };
-	said->report.verdict = TN_VERDICT_FITS;
-	said->report.device_peak = 1000;
-	said->report.allocated_peak = 800;
-	said->report.at_peak.step = 3;
-	said->report.at_peak.phase = "backward";
-	said->report.at_peak.by_category[0] = 500;
-	said->trial.end = TN_TRIAL_DONE;
-	said->trial.outcome.report = &said->report;
-	said->trial.outcome.changes.survey = (struct tn_survey){
-		.known = true, .news_step = 3, .news_epoch = 2, .possible = said->possible, .possible_count = 2
+	tn__report_init(report);
+	report->at_peak.by_category[TN_CATEGORY_parameters] = report->at_peak.by_category[TN_CATEGORY_gradients] = 100 *
+	                                                                                                           MIB;
+	report->at_peak.by_category[TN_CATEGORY_activations] = 1000 * MIB;
+	report->at_peak.phase = "backward";
+	return (struct tn_fix_search){
+		.missing = 400 * MIB,
+		.card.options.arguments = arguments,
+		.words = arguments,
+		.unchanged_large.outcome = { .report = report,
+		                             .changes.survey = { .known = true,
+		                                                 .possible = possible,
+		                                                 .possible_count = count } },
+		.attempts = calloc(TN_FIX_ATTEMPTS, sizeof(struct tn_attempt)),
 	};
 }
 
 static void
-test_the_same_is_the_same(void **state)
+release(struct tn_fix_search *search)
 {
-	struct said early, end;
-	(void)state;
-	say(&early);
-	say(&end);
-	end.report.seconds = 9; /* what grows as it waits says nothing */
-	end.trial.outcome.changes.survey.backward = 400;
-	assert_true(tn__fix_says_the_same(&early.trial, &end.trial));
-	early.report.at_peak.phase = end.report.at_peak.phase = NULL;
-	assert_true(tn__fix_says_the_same(&early.trial, &end.trial));
+	for (int i = 0; i < search->count; i++)
+		tn__fix_change_free(&search->attempts[i].found);
+	free(search->attempts);
 }
 
-#define DIFFERS(change)                                               \
-	do {                                                              \
-		struct said early, end;                                       \
-		say(&early);                                                  \
-		say(&end);                                                    \
-		change;                                                       \
-		assert_false(tn__fix_says_the_same(&early.trial, &end.trial)); \
-	} while (0)
+static void
+check_turns(const struct tn_fix_search *search, const char *const *order, int count)
+{
+	assert_int_equal(search->count, count);
+	for (int turn = 0; turn < count; turn++) {
+		const struct tn_attempt *found = NULL;
+		for (int i = 0; i < search->count; i++)
+			if (search->attempts[i].turn == turn)
+				found = &search->attempts[i];
+		assert_non_null(found);
+		assert_string_equal(found->found.changes, order[turn]);
+	}
+}
 
 static void
-test_anything_else_is_not(void **state)
+test_the_same_plan_changes_nothing(void **state)
 {
+	static const char *const order[] = { "accumulate=2", "checkpoint=1" };
+	struct tn_report report;
+	struct tn_fix_search search = search_of(&report, 2);
 	(void)state;
-	DIFFERS(end.trial.end = TN_TRIAL_SLOW);
-	DIFFERS(end.trial.end = TN_TRIAL_HOST_MEMORY);
-	DIFFERS(end.report.verdict = TN_VERDICT_FAILED);
-	DIFFERS(end.report.device_peak++);
-	DIFFERS(end.report.allocated_peak++);
-	DIFFERS(end.report.at_peak.step++);
-	DIFFERS(end.report.at_peak.phase = "evaluation");
-	DIFFERS(end.report.at_peak.phase = NULL);
-	DIFFERS(end.report.at_peak.by_category[TN_CATEGORIES - 1]++);
-	DIFFERS(end.trial.outcome.changes.survey.news_step++);
-	DIFFERS(end.trial.outcome.changes.survey.news_epoch = TN_NO_FIGURE);
-	DIFFERS(end.trial.outcome.changes.survey.possible_count--);
-	DIFFERS(end.possible[1].id = "detach");
-	DIFFERS(end.possible[0].results = TN_GUARANTEE_DIFFERENT);
-	DIFFERS(end.possible[0].at_most++);
-	DIFFERS(end.possible[0].values.count = 0);
-	DIFFERS(end.value = "4");
-	DIFFERS(end.value = NULL);
+	tn__fix_plan(&search);
+	check_turns(&search, order, 2);
+	search.attempts[0].stage = TN_STAGE_ON_CARD;
+	search.attempts[0].found.trial = 1;
+	tn__fix_plan_again(&search);
+	check_turns(&search, order, 2);
+	assert_int_equal(search.attempts[0].stage, TN_STAGE_ON_CARD);
+	assert_int_equal(search.attempts[1].stage, TN_STAGE_WAITS);
+	release(&search);
+}
+
+static void
+test_what_is_new_is_added_and_what_runs_stays(void **state)
+{
+	struct tn_report report;
+	struct tn_fix_search search = search_of(&report, 2);
+	(void)state;
+	tn__fix_plan(&search);
+	search.attempts[0].stage = TN_STAGE_ON_CARD;
+	search.attempts[0].found.trial = 1;
+	const struct tn_trial *runs = &search.attempts[0].card;
+	/* The end shows a higher peak, in an evaluation, that no smaller batch makes smaller; and two more things to do about it. */
+	search.unchanged_large.outcome.changes.survey.possible_count = 4;
+	report.at_peak.by_category[TN_CATEGORY_gradients] = 2000 * MIB;
+	tn__fix_plan_again(&search);
+	assert_string_equal(search.attempts[0].found.changes, "accumulate=2");
+	assert_ptr_equal(runs, &search.attempts[0].card);
+	assert_int_equal(search.attempts[0].stage, TN_STAGE_ON_CARD);
+	assert_int_equal(search.count, 4);
+	/* Turns are those that a first plan would have given. */
+	struct tn_fix_search anew = search;
+	anew.count = 0;
+	anew.attempts = calloc(TN_FIX_ATTEMPTS, sizeof(struct tn_attempt));
+	assert_non_null(anew.attempts);
+	tn__fix_plan(&anew);
+	for (int i = 0; i < anew.count; i++) {
+		int found = 0;
+		while (found < search.count &&
+		       strcmp(search.attempts[found].found.changes, anew.attempts[i].found.changes) != 0)
+			found++;
+		assert_int_not_equal(found, search.count);
+		assert_int_equal(search.attempts[found].turn, i);
+		assert_int_equal(search.attempts[found].most, anew.attempts[i].most);
+	}
+	release(&anew);
+	release(&search);
+}
+
+/* What was begun goes on; what waits does not come by itself any more. */
+static void
+test_what_the_new_plan_leaves_out_stays(void **state)
+{
+	struct tn_report report;
+	struct tn_fix_search search = search_of(&report, 3);
+	(void)state;
+	tn__fix_plan(&search);
+	assert_int_equal(search.count, 3);
+	search.unchanged_large.outcome.changes.survey.possible_count = 1; /* checkpoint */
+	for (int i = 0; i < search.count; i++)
+		if (strcmp(search.attempts[i].found.changes, "accumulate=2") == 0) {
+			search.attempts[i].found.trial = 1;
+			search.attempts[i].stage = TN_STAGE_ON_CARD;
+		}
+	tn__fix_plan_again(&search);
+	assert_int_equal(search.count, 3);
+	for (int i = 0; i < search.count; i++) {
+		const struct tn_attempt *attempt = &search.attempts[i];
+		bool planned = strcmp(attempt->found.changes, "checkpoint=1") == 0;
+		assert_int_equal(attempt->unplanned, !planned);
+		assert_int_equal(attempt->stage, planned                     ? TN_STAGE_WAITS
+		                                 : attempt->found.trial == 1 ? TN_STAGE_ON_CARD
+		                                                             : TN_STAGE_LOW_PRIORITY);
+	}
+	release(&search);
 }
 
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_the_same_is_the_same),
-		                                cmocka_unit_test(test_anything_else_is_not) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_the_same_plan_changes_nothing),
+		                                cmocka_unit_test(test_what_is_new_is_added_and_what_runs_stays),
+		                                cmocka_unit_test(test_what_the_new_plan_leaves_out_stays) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

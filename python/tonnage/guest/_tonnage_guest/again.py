@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """In a trial of `fix` a data set is read once for each size of batch: the batches behind the first are the first again.
 
-No kernel reads them, and the unchanged program has shown that its inputs do not vary (TONNAGE_LAST_NEWS). Reading and decoding them is most of what a trial
+No kernel reads them, and the unchanged program has shown that its inputs do not vary (TONNAGE_LAST_NEWS). As long as that is not known (news.py) it is supposed; where they do vary the trial is made again. Reading and decoding them is most of what a trial
 on pictures does. Not where a batch holds anything but tensors of the CPU, numbers and texts, nor where making it drew random
 numbers that the program shares (a worker has its own): what the program decides by them would be another thing than when unchanged.
 """
@@ -11,7 +11,7 @@ import random
 import sys
 import weakref
 
-from . import guard, recode
+from . import guard, news, recode
 from .state import settings, state
 
 _NAME = "_tonnage_again"  # in the module of torch that the changed code runs in
@@ -47,7 +47,8 @@ def _around(body):
 
 
 def _again(dataset, indices):
-    if settings.news_step is None or settings.host_memory:
+    news.look()
+    if (settings.news_step is None and not settings.news_waits) or settings.host_memory:
         return None
     key = _key(dataset, indices)
     found = _kept.get(key)

@@ -10,7 +10,7 @@ Once a whole round of epochs has brought nothing that was not there before, the 
 comes after the last of them may: they go on, shortened, while that is quick, and are over when it is not. A round goes from the
 start of a training epoch to the start of the next one at the same place; epochs and loops are those of epochs.py. What is quick is not
 asked in a trial of `fix` once the unchanged program was ended so: in which of its epochs of training something new came last is
-known then (TONNAGE_LAST_NEWS), and the first round behind it that brings nothing ends the trial.
+known then (TONNAGE_LAST_NEWS), and the first round behind it that brings nothing ends the trial. One that began before that was known waits for it.
 
 Invariant: nothing is shortened before begin() was called, but long evaluation loops that have settled.
 This part never asks to stop and never writes; settle.py and steps.py do.
@@ -117,7 +117,7 @@ def has_met(dataset):
 @guard.alone
 def over():
     """True when the remaining rounds would take long and tell nothing: one has repeated what was there before."""
-    if not _rounds.repeated:
+    if not _rounds.repeated or settings.news_waits:
         return False
     if settings.news_epoch is not None:
         _rounds.over = _trainings() > settings.news_epoch
@@ -125,16 +125,6 @@ def over():
     now = _clock()
     _rounds.over = now - _rounds.quiet_since >= max(_QUIET_SECONDS, _QUIET_SHARE * (now - (state.last_import or state.started)))
     return _rounds.over
-
-
-def has_repeated():
-    """True when a whole round has brought nothing new, and it is waited for what comes later."""
-    return _rounds.repeated
-
-
-def suppose_over(is_over):
-    """What is written from now on is said as if the wait were over, or no longer."""
-    _rounds.over = is_over
 
 
 def last_news():

@@ -20,7 +20,7 @@ from .state import state
 
 # name, modules of this package, what is missing without it
 SENSORS = (
-    ("steps", ("steps", "optimizers", "settle", "growth", "step_growth", "record", "ledger"), "steps are not counted, so the run does not end when memory has settled"),
+    ("steps", ("steps", "optimizers", "settle", "growth", "step_growth", "record", "ledger", "news"), "steps are not counted, so the run does not end when memory has settled"),
     ("calls", ("calls",), "calls of modules and compiled functions are not seen: forward passes count for no step"),
     ("requests", ("serving",), "requests are not told apart, nor whether memory grows with them"),
     ("phases", ("phases", "regions", "left"), "forward, backward, evaluation and their peaks are not told apart"),

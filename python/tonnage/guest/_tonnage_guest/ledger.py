@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guest's words in the run's ledger (src/device/ledger.h): nine 64-bit words at offset 64.
+"""The guest's words in the run's ledger (src/device/ledger.h): twelve 64-bit words at offset 64.
 
 Each word is written by one aligned store (a memoryview of native 64-bit items copies eight bytes at once), so the
 supervisor reads whole values without a lock. Several processes of a run write the same words: counters only grow.
@@ -11,7 +11,7 @@ import os
 _OFFSET = 64
 _LOOKS = 40  # one word, which the supervisor alone writes: its looks at the computer's memory
 _ASKED = 56  # one word, not 0 until the supervisor takes it: all pages are to be walked
-_STEPS, _ALLOCATED, _RESERVED, _STOP_REASON, _OOMS, _STOP_PID, _PASSES, _COMPILED, _EARLY = range(9)
+_STEPS, _ALLOCATED, _RESERVED, _STOP_REASON, _OOMS, _STOP_PID, _PASSES, _COMPILED, _EARLY, _NEWS, _NEWS_STEP, _NEWS_EPOCH = range(12)
 SETTLED, LIMIT = 1, 2
 
 
@@ -37,7 +37,7 @@ def attach(folder):
         page = mmap.mmap(handle, mmap.PAGESIZE, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
     finally:
         os.close(handle)
-    _page.words = memoryview(page)[_OFFSET:_OFFSET + 72].cast("Q")
+    _page.words = memoryview(page)[_OFFSET:_OFFSET + 96].cast("Q")
     _page.looks = memoryview(page)[_LOOKS:_LOOKS + 8].cast("Q")
     _page.asked = memoryview(page)[_ASKED:_ASKED + 8].cast("Q")
 
@@ -82,6 +82,13 @@ def tell_early():
     """All that was seen is written: whoever waits for this run may read it."""
     if _page.words is not None:
         _page.words[_EARLY] = 1
+
+
+def news():
+    """(step, epoch) of TONNAGE_LAST_NEWS, each a number or None, once the supervisor has told them; None before."""
+    if _page.words is None or not _page.words[_NEWS]:
+        return None
+    return _page.words[_NEWS_STEP] or None, _page.words[_NEWS_EPOCH] or None
 
 
 def count_out_of_memory():

@@ -6,7 +6,7 @@ tensors asked for (what is allocated for it differs by which cached block was fr
 a trifle), nor the reserved peak (on an unlimited card that does not count: nothing there makes PyTorch give back what it only caches); and no input brought anything new for
 max(8, twice the step of the last new one, at most 50, or 200 where new ones keep coming) steps, and 64 where inputs
 differ from step to step. In a trial of `fix` four such steps are enough where nothing came later than it did in the unchanged program, which
-has settled (TONNAGE_LAST_NEWS). Passes without an optimizer settle where they build no graph, or once a backward pass has come: others may be a
+has settled (TONNAGE_LAST_NEWS); one that began before that was known goes on until it is. Passes without an optimizer settle where they build no graph, or once a backward pass has come: others may be a
 warm-up. It has settled, too, when it is certain that it grows by the same amount every step (growth.py). Else after 200 steps, or
 TONNAGE_SECONDS after the imports; several programs on one card wait for each other, but for the time. Compiling is not counted. Where the work comes from data loaders, their epochs end early from then on
 (fast_forward.py; for the sake of that it begins when three quarters of the time are gone), else the program is stopped.
@@ -20,12 +20,13 @@ program goes on and is not asked about again.
 import sys
 import time
 
-from . import ahead, fast_forward, guard, history, ledger, peaks, ranks, reads, record, shapes, step_growth, torchapi, work
+from . import ahead, fast_forward, guard, history, ledger, news, peaks, ranks, reads, record, shapes, step_growth, torchapi, work
 from .state import settings, state
 
 _MAX_STEPS = 200
 _MIN_WINDOW, _MAX_WINDOW = 8, 50
 _TRIAL_WINDOW = 4  # in a trial of a program that is known to settle
+_EARLY_STEP = 2  # the first with the optimizer's state: where what is known is told early
 _MANY_INPUTS = 6  # steps that brought something new: more may come
 _VARYING_WINDOW = 64  # steps without a new input, where inputs differ from step to step
 _FAST_FORWARD_SHARE = 0.75  # of the time: what is left then is kept for the rest of the program
@@ -67,6 +68,7 @@ def restart():
 @guard.guarded
 def step_ended(step):
     """Judges after a step."""
+    news.look()
     if _grew():
         _steps.last_peak = state.steps
     if step.new_input:
@@ -75,6 +77,8 @@ def step_ended(step):
     if state.fast_forward is not None:
         after_batch()
         return
+    if settings.tells_early and step.may_stop and not _steps.told_early and _has_shown_much():
+        _tell_early()
     if settings.requests:
         return  # who sends them asks (has_settled), and ends the server
     reason = _reason(step.may_stop)
@@ -89,6 +93,8 @@ def step_ended(step):
         fast_forward.begin(reason)
     elif _cells_follow():
         state.turns_over = reason
+        record.write_sometimes()
+    elif settings.news_waits and _elapsed() < settings.seconds:
         record.write_sometimes()
     elif (reason == "limit" and not _beside_others()) or _all_settled():
         _stop(reason)
@@ -114,12 +120,11 @@ def call_ended(args, kwargs, frame):
 
 def after_batch():
     """Ends a fast-forward that has taken long enough."""
+    news.look()
     if state.fast_forward is None or _steps.asked:
         return
     if _elapsed() >= settings.seconds or (not _cells_follow() and not _will_save() and fast_forward.over()):
         _stop(state.fast_forward)
-    elif settings.tells_early and not _steps.told_early and fast_forward.has_repeated():
-        _tell_early()
 
 
 def _beside_others():
@@ -211,6 +216,11 @@ def settled(steps, last_peak, last_new, new_inputs=0):
             and steps - last_new >= max(_MIN_WINDOW, min(2 * last_new, longest)))
 
 
+def _has_shown_much():
+    """True when whoever waits for this run can begin with what is known."""
+    return state.steps >= _EARLY_STEP and not _may_train_yet()
+
+
 def _may_vary_on():
     return state.steps - _steps.last_new < _VARYING_WINDOW and shapes.vary()
 
@@ -271,10 +281,8 @@ def _stop(reason):
 def _tell_early():
     """Writes what would stand there if the program were stopped now."""
     _steps.told_early = True
-    before, state.stopped = state.stopped, state.fast_forward
-    fast_forward.suppose_over(True)
+    before, state.stopped = state.stopped, "settled"
     _write_all()
-    fast_forward.suppose_over(False)
     state.stopped = before
     ledger.tell_early()
 

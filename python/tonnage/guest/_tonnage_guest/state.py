@@ -103,7 +103,9 @@ class Settings:
         self.requests = environ.get("TONNAGE_REQUESTS") == "1"  # steps are requests
         self.program = _integer(environ.get("TONNAGE_PROGRAM"))  # of several that run at the same time, from 1 on
         self.trial = environ.get("TONNAGE_TRIAL") == "1"
-        step, _, epoch = environ.get("TONNAGE_LAST_NEWS", "").partition(",") if self.trial else ("", "", "")
+        news = environ.get("TONNAGE_LAST_NEWS", "") if self.trial else ""
+        step, _, epoch = news.partition(",")
+        self.news_waits = news == "later"  # the ledger will tell
         self.news_step, self.news_epoch = _integer(step), _integer(epoch)  # of the unchanged program: settle.py, fast_forward.py
         self.tells_early = environ.get("TONNAGE_EARLY") == "1"  # before the wait for something new is over
         self.modules = environ.get("TONNAGE_MODULES") == "1"
