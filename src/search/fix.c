@@ -96,17 +96,6 @@ judge_when_seen(struct tn_fix_search *search)
 		judge_unchanged(search);
 }
 
-static void
-tell_late_news(struct tn_fix_search *search)
-{
-	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
-	if (search->late_news == NULL)
-		return;
-	search->late_news->step = survey->known && survey->news_step > 0 ? survey->news_step : 0;
-	search->late_news->epoch = survey->known && survey->news_epoch > 0 ? survey->news_epoch : 0;
-	search->late_news->known = true;
-}
-
 /* ---- the scheduler's questions ---- */
 
 static void
@@ -131,23 +120,13 @@ set_arguments(const struct tn_fix_search *search, struct tn_attempt *attempt, st
 	tn__search_commands_set(&attempt->commands, &trial->options);
 }
 
-static void
-take_news(const struct tn_fix_search *search, struct tn_trial *trial)
-{
-	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
-	if (survey->known && trial->options.then_count == 0) {
-		trial->news_step = survey->news_step;
-		trial->news_epoch = survey->news_epoch;
-	}
-}
-
 /* It ends by itself before it is ended from outside: what it has shown by then counts. And it goes as far as the unchanged
  * program, where that was ended since nothing new came. */
 static void
 limit_length(const struct tn_fix_search *search, struct tn_trial *trial)
 {
 	trial->late_news = search->survey.end == TN_TRIAL_RUNS ? search->late_news : NULL;
-	take_news(search, trial);
+	tn__fix_take_news(search, trial);
 	double given = tn__limit_seconds(&trial->options);
 	if (search->trial_seconds > 0 && search->trial_seconds < given)
 		trial->options.seconds = search->trial_seconds;
@@ -368,7 +347,7 @@ judge(struct tn_fix_search *search, int index, struct tn_trial *trial)
 {
 	struct tn_attempt *attempt = &search->attempts[index];
 	if (trial->late_news != NULL)
-		take_news(search, trial); /* which it was told */
+		tn__fix_take_news(search, trial); /* which it was told */
 	if (trial == &attempt->large)
 		judge_large(search, index);
 	else if (trial == &attempt->card)
@@ -403,7 +382,7 @@ take_survey(struct tn_fix_search *search)
 	tn__trial_clear(&search->unchanged_large);
 	search->unchanged_large = search->survey;
 	search->survey = (struct tn_trial){ .end = search->unchanged_large.end };
-	tell_late_news(search);
+	tn__fix_tell_news(search);
 	if (!search->planned)
 		return;
 	judge_unchanged(search);

@@ -5,7 +5,6 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "search/fix_search.h"
 
@@ -58,16 +57,23 @@ tn__fix_plan_again(struct tn_fix_search *search)
 			search->attempts[i].stage = TN_STAGE_LOW_PRIORITY;
 }
 
-struct tn_late_news *
-tn__late_news_make(void)
+void
+tn__fix_tell_news(struct tn_fix_search *search)
 {
-	void *page = mmap(NULL, sizeof(struct tn_late_news), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	return page != MAP_FAILED ? page : NULL;
+	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
+	if (search->late_news == NULL)
+		return;
+	search->late_news->step = survey->known && survey->news_step > 0 ? survey->news_step : 0;
+	search->late_news->epoch = survey->known && survey->news_epoch > 0 ? survey->news_epoch : 0;
+	search->late_news->known = true;
 }
 
 void
-tn__late_news_free(struct tn_late_news *news)
+tn__fix_take_news(const struct tn_fix_search *search, struct tn_trial *trial)
 {
-	if (news != NULL)
-		munmap(news, sizeof(*news));
+	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
+	if (survey->known && trial->options.then_count == 0) {
+		trial->news_step = survey->news_step;
+		trial->news_epoch = survey->news_epoch;
+	}
 }

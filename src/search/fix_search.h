@@ -86,9 +86,9 @@ void tn__fix_say_what_fits(struct tn_fix_search *search);
 
 /* Plans once more, by what the unchanged program has shown since. What is new is added, what was planned takes its new turn, and nothing moves. */
 void tn__fix_plan_again(struct tn_fix_search *search);
-/* A page for late news; NULL where there is none to be had. Release with the second. */
-struct tn_late_news *tn__late_news_make(void);
-void tn__late_news_free(struct tn_late_news *news);
+/* Tells the trials that began before the unchanged program had ended how far they have to go, and notes it of a trial. */
+void tn__fix_tell_news(struct tn_fix_search *search);
+void tn__fix_take_news(const struct tn_fix_search *search, struct tn_trial *trial);
 
 /* ---- fix_worth.c ---- */
 

@@ -15,6 +15,7 @@
 #include "analyze/view.h"
 #include "device/ledger.h"
 #include "report/document.h"
+#include "supervise/early.h"
 #include "supervise/folder.h"
 #include "supervise/process.h"
 #include "supervise/request_run.h"
@@ -275,13 +276,6 @@ struct tn_command_end { /* of one of several programs */
 	int wait_status;
 };
 
-/* How far a trial has to go, on a page that it shares with whoever learns it later: of struct tn_survey, 0: unknown. */
-struct tn_late_news {
-	_Atomic bool known; /* written last */
-	int64_t step, epoch;
-};
-
-struct tn_once;
 struct tn_watch {
 	struct tn_folder *folder;
 	struct tn_ledger *ledger;
@@ -313,9 +307,7 @@ struct tn_watch {
 	struct tn_endings endings;       /* until it was ended from here */
 	struct tn_request_run *requests; /* requests that are sent to it; NULL: none */
 	struct tn_command_end commands[TN_LEDGER_PROGRAMS];
-	/* Called once where the hook says early what it has seen (tn_ledger_guest.early); NULL: nobody asks. */
-	void (*early)(struct tn_once *once);
-	struct tn_once *once;
+	struct tn_once *early;           /* told once the hook has written what it has seen; NULL: nobody asks */
 	const struct tn_late_news *news; /* that the hook waits for; NULL: it does not */
 };
 /* What a program's starter says of one of several (programs.c). */
@@ -463,15 +455,11 @@ tn_status tn__save_report(const struct tn_run_options *options, struct tn_report
 
 /* ---- once.c: one run of a program ---- */
 
-struct tn_once;
 /* How a program is run, and who hears of it. */
-#define TN_EARLY_VARIABLE "TONNAGE_EARLY"
-
 struct tn_once_way {
 	/* Called when the program has ended and the run's folder still stands. *exit_status is the run's. */
 	tn_status (*ended)(void *context, struct tn_once *once, int *exit_status);
-	/* Called in a process of its own once a few steps have brought nothing new, as if the program had been stopped then. Only where the
-	 * environment has TN_EARLY_VARIABLE. NULL: nobody asks. */
+	/* Called in a process of its own, once, with what was seen until then; TN_EARLY_VARIABLE asks the hook for it. May be NULL. */
 	void (*early)(void *context, struct tn_once *once);
 	const struct tn_late_news *news; /* as in struct tn_watch */
 	void *context;

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -246,23 +245,6 @@ limit_of(const struct tn_run_options *options)
 	return strcmp(options->steps, "auto") == 0 ? tn__limit_seconds(options) : 0;
 }
 
-/* A copy of this process hands over what was seen so far: nothing that it does to its state reaches the run. It is waited for with the run's
- * other processes, or ended with them. */
-static void
-hand_over_early(struct tn_once *once)
-{
-	pid_t self = getpid();
-	if (fork() != 0)
-		return;
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != self)
-		_exit(TN_EXIT_OWN_FAILURE);
-	once->watch.ending.stop_reason = TN_REASON_SETTLED;
-	once->watch.seconds = tn__now() - once->watch.started;
-	once->way.early(once->way.context, once);
-	_exit(0);
-}
-
 static tn_status
 start_and_watch(struct tn_once *once, int *exit_status)
 {
@@ -288,8 +270,7 @@ start_and_watch(struct tn_once *once, int *exit_status)
 		                        .ending = { .open_decides = options->open_oom_decides },
 		                        .host = { .wanted = options->host_memory_bytes > 0 },
 		                        .requests = once->requests,
-		                        .early = way->early != NULL ? hand_over_early : NULL,
-		                        .once = once,
+		                        .early = way->early != NULL ? once : NULL,
 		                        .news = way->news,
 		                        .started = tn__now() };
 	if (!options->quiet && isatty(fileno(options->messages)))

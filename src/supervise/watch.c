@@ -201,7 +201,7 @@ look_at_ledger(struct state *state)
 	struct tn_ledger_guest *guest = &watch->ledger->guest;
 	if (watch->early != NULL && guest->early != 0 && !state->told_early) {
 		state->told_early = true;
-		watch->early(watch->once);
+		tn__once_tell_early(watch->early);
 	}
 	if (watch->news != NULL && guest->news == 0 && watch->news->known) {
 		guest->news_step = (uint64_t)watch->news->step;

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A run that tells what it has seen before it has ended, and one that learns later how far it has to go: trials of a program that is tried beside
+ * the unchanged one (doc/design/0010-trials.md).
+ */
+#ifndef TN_SUPERVISE_EARLY_H
+#define TN_SUPERVISE_EARLY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TN_EARLY_VARIABLE "TONNAGE_EARLY" /* "1": the hook tells early */
+
+/* The last step, and epoch of training, that a trial need not look behind for news (TONNAGE_LAST_NEWS); 0: unknown. */
+struct tn_late_news {
+	_Atomic bool known; /* written last */
+	int64_t step, epoch;
+};
+
+/* One on a page of its own, which processes that are forked from now on share; nothing is known yet. NULL where there is none to be had. Release
+ * with the second, which takes NULL. */
+struct tn_late_news *tn__late_news_make(void);
+void tn__late_news_free(struct tn_late_news *news);
+
+struct tn_once;
+/* Has a copy of this process hand over what was seen so far, as if the run had been stopped now: nothing that it does reaches the run. It ends with
+ * the run's other processes at the latest. */
+void tn__once_tell_early(struct tn_once *once);
+
+#endif
