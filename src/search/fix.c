@@ -50,9 +50,12 @@ is_unchanged_seen(const struct tn_fix_search *search)
 	return search->unchanged_card.end > TN_TRIAL_RUNS && search->unchanged_large.end > TN_TRIAL_RUNS;
 }
 
+/* By how long the unchanged program took: not before it has ended. */
 static void
 limit_seconds(struct tn_fix_search *search)
 {
+	if (search->survey.end == TN_TRIAL_RUNS)
+		return;
 	double large = search->unchanged_large.seconds, card = search->unchanged_card.seconds;
 	double longest = large > card ? large : card;
 	search->trials.limit_seconds = 4 * longest + 30;
