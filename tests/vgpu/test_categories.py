@@ -77,6 +77,26 @@ def test_on_an_unlimited_card_the_peak_is_of_what_was_allocated(tonnage, tmp_pat
     assert run.verdict == "fits" and run.report["at_peak"]["by_category"]["activations"] >= 6 * 64 * MIB, run.explain()
 
 
+FULL_FIRST_STEP = """
+import torch
+net = torch.nn.Sequential(*(torch.nn.Linear(1024, 1024) for _ in range(8))).cuda()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for step in range(12):
+    for _ in range(21000 if step == 0 else 0):  # all that a window of the record holds
+        torch.empty(1, device="cuda")
+    optimizer.zero_grad()
+    net(torch.ones(8192 if step == 0 else 64, 1024, device="cuda")).sum().backward()
+    optimizer.step()
+"""
+
+
+def test_the_record_of_the_peak_is_not_replaced_by_that_of_a_later_step(tonnage):
+    """On an unlimited card what is reserved in the next step is cache."""
+    run = tonnage("torch-2.11.0", ["-c", FULL_FIRST_STEP], "--memory=1TiB")
+    categories = run.report["at_peak"]["by_category"]
+    assert categories["activations"] >= 7 * (32 << 20), run.explain()
+
+
 def test_the_copy_of_an_average_is_parameters(tonnage, tmp_path):
     program = tmp_path / "ema.py"
     program.write_text(EMA)

@@ -93,7 +93,7 @@ def step_ended(step):
     full = _is_full()
     if _recording.pending and (not grew or _is_due(full)):
         _write_peak()
-        _recording.grew = grew
+        _recording.grew = grew and not peaks.cards_are_unlimited()  # what is reserved there beyond it is cache, and no part of the peak
     elif _recording.grew and not grew:
         _write_peak()  # all that was reserved, and most of it in use: a late small segment, as of the optimizer's state, belongs to both
         _recording.grew = False
