@@ -46,12 +46,23 @@ is_other(int64_t was, int64_t is, const struct tn_pace *before, const struct tn_
 	return was > 0 && is > 0 && was * passes_of(after) != is * passes_of(before);
 }
 
+/* A batch that has too few samples for all pieces, as the last of an epoch may: every pass since the update before adds to the gradient all the
+ * same. */
+static bool
+is_short_batch(const struct tn_followed *was, const struct tn_followed *is, size_t i, int64_t pieces)
+{
+	return was->own[i] == was->since[i] && is->own[i] == is->since[i] && is->own[i] >= was->own[i] &&
+	       is->own[i] < was->own[i] * pieces;
+}
+
 static struct other_passes
 other_passes(const struct tn_pace *before, const struct tn_pace *after)
 {
 	for (size_t each = 0; each < before->followed_count && each < after->followed_count; each++) {
 		const struct tn_followed *was = &before->followed[each], *is = &after->followed[each];
 		for (size_t i = 0; i < was->count && i < is->count; i++) {
+			if (is_short_batch(was, is, i, passes_of(after) / passes_of(before)))
+				continue;
 			if (is_other(was->own[i], is->own[i], before, after))
 				return (struct other_passes){ was->own[i], is->own[i], passes_of(before), passes_of(after), false };
 			if (i > 0 && is_other(was->since[i], is->since[i], before, after))

@@ -135,6 +135,47 @@ test_without_an_update_nothing_is_the_same(void **state)
 	assert_int_equal(attempt.found.results, TN_GUARANTEE_SAME);
 }
 
+/* Updates of four pieces; the last batch of the epoch has one sample. `own` of that and the passes since the update before are given. */
+static const char *
+words_of_a_last_batch(struct tn_attempt *attempt, int64_t own, int64_t since)
+{
+	static struct tn_fix_search search;
+	struct tn_trial trial = { 0 };
+	const struct tn_pace before = { .updates = 3,
+		                            .backward = 1,
+		                            .loss_share = 1,
+		                            .followed = { { .own = { 1, 1, 1 }, .since = { 1, 1, 1 }, .count = 3 } },
+		                            .followed_count = 1 };
+	const struct tn_pace after = { .updates = 3,
+		                           .backward = 4,
+		                           .loss_share = 1,
+		                           .followed = { { .own = { 4, 4, own }, .since = { 4, 4, since }, .count = 3 } },
+		                           .followed_count = 1 };
+	*attempt = (struct tn_attempt){ .found = { .results = TN_GUARANTEE_ROUNDING } };
+	search.unchanged_large.outcome.changes.pace = before;
+	trial.outcome.changes.pace = after;
+	tn__fix_judge_updates(&search, attempt, &trial);
+	return attempt->found.how;
+}
+
+static void
+test_a_batch_with_too_few_samples_for_all_pieces(void **state)
+{
+	struct tn_attempt attempt;
+	(void)state;
+	assert_null(words_of_a_last_batch(&attempt, 1, 1));
+	assert_int_equal(attempt.found.results, TN_GUARANTEE_ROUNDING);
+	assert_null(words_of_a_last_batch(&attempt, 3, 3));
+	static const int64_t wrong[][2] = {
+		{ 1, 4 }, { 3, 4 }, { 8, 8 }, { 1, 3 }
+	}; /* a piece is cleared, or too many come */
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		assert_non_null(words_of_a_last_batch(&attempt, wrong[i][0], wrong[i][1]));
+		assert_int_equal(attempt.found.results, TN_GUARANTEE_DIFFERENT);
+		free(attempt.found.how);
+	}
+}
+
 int
 main(void)
 {
@@ -144,6 +185,7 @@ main(void)
 		cmocka_unit_test(test_what_is_narrow_is_enough_where_nothing_else_is),
 		cmocka_unit_test(test_the_search_goes_on_while_nothing_fits_safely),
 		cmocka_unit_test(test_without_an_update_nothing_is_the_same),
+		cmocka_unit_test(test_a_batch_with_too_few_samples_for_all_pieces),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
