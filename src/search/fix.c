@@ -190,9 +190,7 @@ limit_steps(const struct tn_fix_search *search, struct tn_attempt *attempt, stru
 		return;
 	/* The trial sees what the unchanged program has its peak in. Steps do not tell when an evaluation behind them comes, nor in a round
 	 * of epochs that were shortened, behind the steps in which memory settled. */
-	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
-	if ((peak->phase != NULL && !tn__fix_is_of_training(peak->phase)) ||
-	    (survey->known && survey->news_step != TN_NO_FIGURE && peak->step > survey->news_step))
+	if ((peak->phase != NULL && !tn__fix_is_of_training(peak->phase)) || tn__fix_peaks_behind_settling(search))
 		return;
 	snprintf(attempt->steps, sizeof(attempt->steps), "%d",
 	         (int)(peak->step > oom->step ? peak->step : oom->step) + MORE_STEPS);

@@ -162,14 +162,23 @@ steps_to_peak(const struct tn_fix_search *search)
 	return peak->step != TN_NO_FIGURE && peak->step > 0 && beside ? peak->step - 1 : peak->step;
 }
 
-/* True when a trial has seen the step in which the unchanged program has its peak. Where epochs were shortened, at other steps in the two,
- * epochs tell: one that nobody has stopped has gone beyond that of the last news. */
+bool
+tn__fix_peaks_behind_settling(const struct tn_fix_search *search)
+{
+	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
+	const struct tn_report_moment *peak = &tn__trial_report(&search->unchanged_large)->at_peak;
+	return survey->known && survey->news_step != TN_NO_FIGURE && peak->step > survey->news_step;
+}
+
+/* True when a trial has seen the step in which the unchanged program has its peak. In epochs that were shortened, from other steps on in the
+ * two, epochs tell: a trial that has settled, or come to its end, has gone beyond that of the last news. */
 static bool
 has_come_as_far(const struct tn_fix_search *search, const struct tn_trial *trial)
 {
 	const struct tn_report *report = tn__trial_report(trial);
 	int64_t step = steps_to_peak(search);
-	if (trial->news_epoch > 0 && (report->stopped == TN_STOPPED_SETTLED || report->stopped == TN_STOPPED_END))
+	if (tn__fix_peaks_behind_settling(search) && trial->news_epoch > 0 &&
+	    (report->stopped == TN_STOPPED_SETTLED || report->stopped == TN_STOPPED_END))
 		return true;
 	return step == TN_NO_FIGURE || report->steps_seen == TN_NO_FIGURE || report->steps_seen >= step;
 }

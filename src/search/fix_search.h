@@ -133,6 +133,8 @@ bool tn__fix_excludes(const struct tn_attempt *one, const struct tn_attempt *two
 
 /* True of a phase that a training step consists of; not of an evaluation, a save or what comes before the steps. NULL: unknown. */
 bool tn__fix_is_of_training(const char *phase);
+/* True when the peak of the program as it is comes behind the steps in which memory settled: in a round of epochs that were shortened. */
+bool tn__fix_peaks_behind_settling(const struct tn_fix_search *search);
 /* Takes what the trial on the unlimited card, or on the card itself, has shown. */
 void tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt);
 void tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt);
