@@ -6,7 +6,8 @@
  * change that the program can take, in the order of promise; then pairs and triples of those that saved something. A
  * change is first tried on the unlimited card, where what it saves is seen whole; one that should fit is tried again
  * on the card itself. Where the peak there tells nothing (memory that grows, a limit that the program sets itself) only
- * the card itself is asked.
+ * the card itself is asked. The first changes are tried while the program on the card that is never full still runs, by what
+ * it says early.
  */
 #include <string.h>
 

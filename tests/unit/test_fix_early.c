@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "search/fix_search.h"
+#include "test_fix_search.h"
 
 #define MIB ((int64_t)1 << 20)
 
@@ -45,14 +45,6 @@ search_of(struct tn_report *report, size_t count)
 		                                                 .possible_count = count } },
 		.attempts = calloc(TN_FIX_ATTEMPTS, sizeof(struct tn_attempt)),
 	};
-}
-
-static void
-release(struct tn_fix_search *search)
-{
-	for (int i = 0; i < search->count; i++)
-		tn__fix_change_free(&search->attempts[i].found);
-	free(search->attempts);
 }
 
 static void

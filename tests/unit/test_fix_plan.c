@@ -12,18 +12,9 @@
 
 #include <cmocka.h>
 
-#include "search/fix_search.h"
+#include "test_fix_search.h"
 
 #define MIB ((int64_t)1 << 20)
-
-/* Frees what tn__fix_plan has added. */
-static void
-release(struct tn_fix_search *search)
-{
-	for (int i = 0; i < search->count; i++)
-		tn__fix_change_free(&search->attempts[i].found);
-	free(search->attempts);
-}
 
 static void
 test_a_smaller_batch_is_tried_before_what_saves_a_part(void **state)

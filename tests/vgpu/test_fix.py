@@ -167,6 +167,42 @@ def test_what_comes_late_is_planned_with(tmp_path):
     assert pieces and "fits" not in pieces, done.stderr[-6000:]
 
 
+LATE_LENGTH = """
+    import random
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, Dataset
+
+    lengths = [random.Random(n).randrange(64, 256) for n in range(400)]
+    lengths[160] = 1024
+
+
+    class Texts(Dataset):
+        def __len__(self): return len(lengths)
+        def __getitem__(self, i): return torch.zeros(lengths[i], dtype=torch.long)
+
+
+    layers = [nn.Sequential(nn.Linear(512, 512), nn.GELU()) for _ in range(12)]
+    net = nn.Sequential(nn.Embedding(1000, 512), *layers, nn.Linear(512, 1000)).cuda()
+    optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
+    for epoch in range(3):
+        for batch in DataLoader(Texts(), batch_size=8, collate_fn=lambda rows: nn.utils.rnn.pad_sequence(rows, batch_first=True)):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(net(batch.cuda()).flatten(0, 1), batch.cuda().flatten()).backward()
+            optimizer.step()
+"""
+
+
+def test_trials_that_took_the_first_batch_for_all_are_made_again(tmp_path):
+    """Batches are read once for each size as long as nobody knows that they differ. In the twenty-first is a text of 1,024, with which two
+    pieces do not fit; of the first batch they do."""
+    (tmp_path / "texts.py").write_text(textwrap.dedent(LATE_LENGTH))
+    done, document = command("fix", ["--seconds=1", "--memory=320MiB"], "texts.py", tmp_path, [])
+    outcomes = {row["id"]: row["outcome"] for row in document["changes"]}
+    assert document["unchanged"]["needed_bytes"] > 600 << 20 and outcomes["accumulate=8"] == "fits", done.stderr[-6000:]
+    assert "fits" not in (outcomes.get("accumulate=2"), outcomes.get("accumulate=4")), done.stderr[-6000:]
+
+
 @pytest.mark.long
 def test_the_largest_batch_of_a_real_program(copy):
     """Against the next: seen by plain runs."""
