@@ -11,6 +11,7 @@
 #include "supervise/internal.h"
 
 #define DEFAULT_CARD "rtx3060"
+#define LEAST_CARD ((uint64_t)1 << 20) /* bytes: below, a unit was left out */
 
 static void
 from_catalogue(const struct tn_gpu_row *row, struct tn_card *out)
@@ -65,6 +66,9 @@ tn__card_choose(const struct tn_run_options *options, struct tn_card *out)
 	TN_FORWARD_IF_ERROR(choose(options, &card));
 	bool changed = options->memory_bytes != 0 || options->other_bytes != 0 || options->gpus != 1;
 	TN_RETURN_IF(card.real && changed, TN_INVALID, "--memory, --other and --gpus need a virtual GPU, not --gpu real");
+	TN_RETURN_IF(options->memory_bytes != 0 && options->memory_bytes < LEAST_CARD, TN_INVALID,
+	             "--memory: no card has only %llu bytes; sizes take a unit, as in 12GiB",
+	             (unsigned long long)options->memory_bytes);
 	if (options->memory_bytes != 0) {
 		card.figures.total_bytes = options->memory_bytes;
 		snprintf(card.total_source, sizeof(card.total_source), "--memory");

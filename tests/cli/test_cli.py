@@ -49,6 +49,8 @@ def one_line(done):
         (["run", "--memory", "12GB", "--", "true"], "12GiB"),
         (["run", "--memory", "-1", "--", "true"], "not a size"),
         (["run", "--memory", "0", "--", "true"], "must be above 0"),
+        (["run", "--memory", "12", "--", "true"], "no card has only 12 bytes; sizes take a unit, as in 12GiB"),
+        (["fix", "--memory", "12", "--", "true"], "no card has only 12 bytes; sizes take a unit, as in 12GiB"),
         (["run", "--memory", "99999999999999999999", "--", "true"], "too large"),
         (["run", "--other", "99GiB", "--gpu", "rtx3060", "--", "true"], "as large as the card"),
         (["run", "--steps", "-3", "--", "true"], "--steps"),
