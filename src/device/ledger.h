@@ -47,6 +47,8 @@
 /* What bytes of a process are for, as the ledger can tell them apart. */
 enum tn_bytes_class { TN_BYTES_CONTEXT, TN_BYTES_PROGRAM, TN_BYTES_LIBRARY, TN_BYTES_COMMUNICATION, TN_BYTES_CLASSES };
 
+enum tn_news_told { TN_NEWS_NONE, TN_NEWS_STEP, TN_NEWS_ALL };
+
 /* Written by the guest hook (Python, struct.pack_into on the mapped file) at offset TN_LEDGER_GUEST_OFFSET: little-endian
  * u64 each, in this order. Read at any time by the supervisor; each is one aligned word, so no lock. */
 #define TN_LEDGER_GUEST_OFFSET 64
@@ -60,8 +62,10 @@ struct tn_ledger_guest {
 	_Atomic uint64_t passes;          /* complete steps and passes of all processes and of every kind; only grows */
 	_Atomic uint64_t compiled;        /* milliseconds that the run spent compiling; written by the supervisor */
 	_Atomic uint64_t early;           /* not 0: all that was seen so far is written; more may come */
-	/* By the supervisor, to a trial that began before it was known how far it has to go: not 0 when the other two stand (0: unknown). */
-	_Atomic uint64_t news, news_step, news_epoch;
+	/* By the supervisor, to a trial that began before it was known how far it has to go: which of the other two stand (0 in them: unknown). */
+	_Atomic uint64_t news; /* enum tn_news_told */
+	_Atomic uint64_t news_step, news_epoch;
+	_Atomic uint64_t settled_after; /* the step that brought something new last, once memory has settled; 0: it has not */
 };
 
 struct tn_ledger_split {

@@ -237,7 +237,7 @@ start_unchanged(struct tn_fix_search *search)
 	survey->changes = TN_CHANGE_SURVEY;
 	if (search->trials.store == NULL && survey->options.then_count == 0 && survey->options.request_count == 0)
 		search->late_news = tn__late_news_make();
-	survey->tells_early = search->late_news != NULL;
+	survey->tells_early = search->late_news;
 	return survey;
 }
 
@@ -359,7 +359,7 @@ judge(struct tn_fix_search *search, int index, struct tn_trial *trial)
 	prefer_own_batch(search, attempt);
 }
 
-/* Trials that supposed that inputs do not vary are made again where they do, as far as they are still wanted. */
+/* Trials that went by something that did not hold are made again, as far as they are still wanted. */
 static void
 try_again(struct tn_fix_search *search, struct tn_attempt *attempt, struct tn_trial *trial)
 {
@@ -384,14 +384,13 @@ take_survey(struct tn_fix_search *search)
 	tn__trial_clear(&search->unchanged_large);
 	search->unchanged_large = search->survey;
 	search->survey = (struct tn_trial){ .end = search->unchanged_large.end };
-	tn__fix_tell_news(search);
+	bool holds = tn__fix_tell_news(search);
 	if (!search->planned)
 		return;
 	judge_unchanged(search);
-	bool vary = search->late_news != NULL && search->late_news->step == 0;
 	for (int i = 0; i < search->count; i++) {
 		struct tn_attempt *attempt = &search->attempts[i];
-		if (vary) {
+		if (!holds) {
 			try_again(search, attempt, &attempt->card);
 			try_again(search, attempt, &attempt->large);
 		} else if (attempt->waits != NULL) {

@@ -57,15 +57,19 @@ tn__fix_plan_again(struct tn_fix_search *search)
 			search->attempts[i].stage = TN_STAGE_LOW_PRIORITY;
 }
 
-void
+bool
 tn__fix_tell_news(struct tn_fix_search *search)
 {
 	const struct tn_survey *survey = &search->unchanged_large.outcome.changes.survey;
-	if (search->late_news == NULL)
-		return;
-	search->late_news->step = survey->known && survey->news_step > 0 ? survey->news_step : 0;
-	search->late_news->epoch = survey->known && survey->news_epoch > 0 ? survey->news_epoch : 0;
-	search->late_news->known = true;
+	struct tn_late_news *news = search->late_news;
+	if (news == NULL)
+		return true;
+	int64_t step = survey->known && survey->news_step > 0 ? survey->news_step : 0;
+	bool holds = step > 0 && (!news->step_known || news->step == step);
+	news->step = step;
+	news->epoch = survey->known && survey->news_epoch > 0 ? survey->news_epoch : 0;
+	news->known = true;
+	return holds;
 }
 
 void

@@ -86,8 +86,10 @@ void tn__fix_say_what_fits(struct tn_fix_search *search);
 
 /* Plans once more, by what the unchanged program has shown since. What is new is added, what was planned takes its new turn, and nothing moves. */
 void tn__fix_plan_again(struct tn_fix_search *search);
-/* Tells the trials that began before the unchanged program had ended how far they have to go, and notes it of a trial. */
-void tn__fix_tell_news(struct tn_fix_search *search);
+/* Tells the trials that began before the unchanged program had ended how far they have to go. False where what they went by until then does not
+ * hold: inputs that vary, another step than was told when memory had settled. */
+bool tn__fix_tell_news(struct tn_fix_search *search);
+/* Notes how far a trial has to go. */
 void tn__fix_take_news(const struct tn_fix_search *search, struct tn_trial *trial);
 
 /* ---- fix_worth.c ---- */

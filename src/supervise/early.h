@@ -13,8 +13,10 @@
 
 /* The last step, and epoch of training, that a trial need not look behind for news (TONNAGE_LAST_NEWS); 0: unknown. */
 struct tn_late_news {
-	_Atomic bool known; /* written last */
-	int64_t step, epoch;
+	_Atomic bool step_known; /* the step, since memory has settled; the epoch is known later */
+	_Atomic bool known;      /* both; written last */
+	_Atomic int64_t step;
+	int64_t epoch;
 };
 
 /* One on a page of its own, which processes that are forked from now on share; nothing is known yet. NULL where there is none to be had. Release

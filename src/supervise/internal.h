@@ -308,6 +308,7 @@ struct tn_watch {
 	struct tn_request_run *requests; /* requests that are sent to it; NULL: none */
 	struct tn_command_end commands[TN_LEDGER_PROGRAMS];
 	struct tn_once *early;           /* told once the hook has written what it has seen; NULL: nobody asks */
+	struct tn_late_news *tells;      /* where the step is told once memory has settled; NULL: nowhere */
 	const struct tn_late_news *news; /* that the hook waits for; NULL: it does not */
 };
 /* What a program's starter says of one of several (programs.c). */
@@ -461,7 +462,8 @@ struct tn_once_way {
 	tn_status (*ended)(void *context, struct tn_once *once, int *exit_status);
 	/* Called in a process of its own, once, with what was seen until then; TN_EARLY_VARIABLE asks the hook for it. May be NULL. */
 	void (*early)(void *context, struct tn_once *once);
-	const struct tn_late_news *news; /* as in struct tn_watch */
+	struct tn_late_news *tells;      /* as in struct tn_watch */
+	const struct tn_late_news *news;
 	void *context;
 	bool serves;       /* the program is a fork server; so it is where the environment has TN_FORKS_VARIABLE */
 	bool forked;       /* a fork server makes the program's process: */

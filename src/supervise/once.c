@@ -271,6 +271,7 @@ start_and_watch(struct tn_once *once, int *exit_status)
 		                        .host = { .wanted = options->host_memory_bytes > 0 },
 		                        .requests = once->requests,
 		                        .early = way->early != NULL ? once : NULL,
+		                        .tells = way->tells,
 		                        .news = way->news,
 		                        .started = tn__now() };
 	if (!options->quiet && isatty(fileno(options->messages)))

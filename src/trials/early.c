@@ -15,29 +15,30 @@ void
 tn__early_open(struct tn_trial *trial)
 {
 	int ends[2];
-	if (!trial->tells_early)
+	if (trial->tells_early == NULL)
 		return;
 	trial->early.file = memfd_create("tonnage-early", MFD_CLOEXEC);
-	trial->tells_early = trial->early.file >= 0 && pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0;
-	if (trial->tells_early) {
+	if (trial->early.file >= 0 && pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0) {
 		trial->early.listens = ends[0];
 		trial->early.told = ends[1];
-	} else if (trial->early.file >= 0) {
-		close(trial->early.file);
+		return;
 	}
+	trial->tells_early = NULL;
+	if (trial->early.file >= 0)
+		close(trial->early.file);
 }
 
 void
 tn__early_close_told(struct tn_trial *trial)
 {
-	if (trial->tells_early)
+	if (trial->tells_early != NULL)
 		close(trial->early.told);
 }
 
 void
 tn__early_close(struct tn_trial *trial)
 {
-	if (!trial->tells_early)
+	if (trial->tells_early == NULL)
 		return;
 	close(trial->early.file);
 	if (trial->early.listens >= 0)
@@ -48,7 +49,7 @@ static struct tn_trial *
 find(const struct tn_trials *trials)
 {
 	for (int i = 0; i < trials->running_count; i++)
-		if (trials->running[i]->tells_early && trials->running[i]->early.listens >= 0)
+		if (trials->running[i]->tells_early != NULL && trials->running[i]->early.listens >= 0)
 			return trials->running[i];
 	return NULL;
 }

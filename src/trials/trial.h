@@ -51,7 +51,8 @@ struct tn_trial {
 	int64_t news_step, news_epoch;
 	const struct tn_late_news
 		*late_news;   /* the same, of an unchanged program that still runs: the trial goes on until it is known */
-	bool tells_early; /* what it has seen is told (tn_trials.early) before it has ended */
+	/* What it has seen is told (tn_trials.early) before it has ended, and its step here once memory has settled; NULL: neither. */
+	struct tn_late_news *tells_early;
 	bool again;       /* it is stopped, and made once more */
 	bool alone;       /* nothing runs beside it: set for one that was ended for want of the computer's memory */
 	/* the result */

@@ -169,7 +169,7 @@ choose_environment(const struct tn_trial *trial)
 	else
 		unsetenv(TN_MODULES_VARIABLE);
 	tell_of_news(trial);
-	if (trial->tells_early)
+	if (trial->tells_early != NULL)
 		setenv(TN_EARLY_VARIABLE, "1", 1);
 	else
 		unsetenv(TN_EARLY_VARIABLE);
@@ -233,7 +233,8 @@ tn__trial_become(const struct tn_trial *trial, const sigset_t *mask, pid_t paren
 	choose_environment(trial);
 	struct chain chain = { .options = &options, .wanted = trial->command, .early = &trial->early };
 	const struct tn_once_way way = { .ended = take,
-		                             .early = trial->tells_early ? tell_early : NULL,
+		                             .early = trial->tells_early != NULL ? tell_early : NULL,
+		                             .tells = trial->tells_early,
 		                             .news = trial->late_news,
 		                             .context = &chain,
 		                             .forked = trial->server >= 0,

@@ -98,7 +98,8 @@ def install(change):
     facts = _Facts()
     trained, looked = weakref.WeakSet(), set()
     results.facts = facts.document
-    atexit.register(fast_forward.program_ended)  # before the facts are written for the last time
+    for told in (settle, fast_forward):
+        atexit.register(told.program_ended)  # before the facts are written for the last time
 
     def backward(tensors, frame):
         facts.backward += 1

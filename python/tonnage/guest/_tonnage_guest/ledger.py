@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guest's words in the run's ledger (src/device/ledger.h): twelve 64-bit words at offset 64.
+"""The guest's words in the run's ledger (src/device/ledger.h): thirteen 64-bit words at offset 64.
 
 Each word is written by one aligned store (a memoryview of native 64-bit items copies eight bytes at once), so the
 supervisor reads whole values without a lock. Several processes of a run write the same words: counters only grow.
@@ -11,7 +11,8 @@ import os
 _OFFSET = 64
 _LOOKS = 40  # one word, which the supervisor alone writes: its looks at the computer's memory
 _ASKED = 56  # one word, not 0 until the supervisor takes it: all pages are to be walked
-_STEPS, _ALLOCATED, _RESERVED, _STOP_REASON, _OOMS, _STOP_PID, _PASSES, _COMPILED, _EARLY, _NEWS, _NEWS_STEP, _NEWS_EPOCH = range(12)
+_STEPS, _ALLOCATED, _RESERVED, _STOP_REASON, _OOMS, _STOP_PID, _PASSES, _COMPILED, _EARLY, _NEWS, _NEWS_STEP, _NEWS_EPOCH, _SETTLED_AFTER = range(13)
+_ALL_NEWS = 2  # in _NEWS; 1: the step alone
 SETTLED, LIMIT = 1, 2
 
 
@@ -37,7 +38,7 @@ def attach(folder):
         page = mmap.mmap(handle, mmap.PAGESIZE, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
     finally:
         os.close(handle)
-    _page.words = memoryview(page)[_OFFSET:_OFFSET + 96].cast("Q")
+    _page.words = memoryview(page)[_OFFSET:_OFFSET + 104].cast("Q")
     _page.looks = memoryview(page)[_LOOKS:_LOOKS + 8].cast("Q")
     _page.asked = memoryview(page)[_ASKED:_ASKED + 8].cast("Q")
 
@@ -84,11 +85,19 @@ def tell_early():
         _page.words[_EARLY] = 1
 
 
+def tell_settled(step):
+    """Memory has settled, and brought something new in this step last."""
+    if _page.words is not None:
+        _page.words[_SETTLED_AFTER] = step
+
+
 def news():
-    """(step, epoch) of TONNAGE_LAST_NEWS, each a number or None, once the supervisor has told them; None before."""
-    if _page.words is None or not _page.words[_NEWS]:
+    """(all, step, epoch) of TONNAGE_LAST_NEWS, as far as the supervisor has told them; `all` says that nothing follows, the others are numbers,
+    or None where that is unknown. None before it has told anything."""
+    told = _page.words[_NEWS] if _page.words is not None else 0
+    if not told:
         return None
-    return _page.words[_NEWS_STEP] or None, _page.words[_NEWS_EPOCH] or None
+    return told == _ALL_NEWS, _page.words[_NEWS_STEP] or None, _page.words[_NEWS_EPOCH] or None
 
 
 def count_out_of_memory():

@@ -53,7 +53,7 @@ class _Steps:
         self.last_peak = 0  # the step that grew last
         self.last_new = 0  # the step that brought the last new input
         self.new_inputs = 0
-        self.settled_after = None  # the step that brought something last, once memory has settled
+        self.settled_after = None  # the step that brought something last, once memory has settled or the program has ended
 
 
 _steps = _Steps()
@@ -189,8 +189,8 @@ def _reason(may_stop):
     if not may_stop:
         return None
     quiet = settled(state.steps, _steps.last_peak, _steps.last_new, _steps.new_inputs) and not _may_vary_on() and not _may_train_yet()
-    if quiet and _steps.settled_after is None and _steps.new_inputs <= _MANY_INPUTS and not shapes.vary():
-        _steps.settled_after = max(_steps.last_peak, _steps.last_new)
+    if quiet:
+        _note_last_news()
     if step_growth.certain() or quiet:
         return "settled"
     return "limit" if state.steps >= _MAX_STEPS else None
@@ -202,8 +202,21 @@ def has_settled():
         settled(state.steps, _steps.last_peak, _steps.last_new, _steps.new_inputs) and not _may_vary_on())
 
 
+def _note_last_news():
+    if _steps.settled_after is None and _steps.new_inputs <= _MANY_INPUTS and not shapes.vary():
+        _steps.settled_after = max(_steps.last_peak, _steps.last_new)
+        ledger.tell_settled(_steps.settled_after)
+
+
+@guard.alone
+def program_ended():
+    """The program comes to its own end: where nothing was left out, all its steps are known, settled or not."""
+    if state.steps and state.fast_forward is None:
+        _note_last_news()
+
+
 def last_news():
-    """The step that brought something new last; None where memory has not settled, or inputs differ from step to step."""
+    """The step that brought something new last; None where it is not known to be the last, or inputs differ from step to step."""
     return _steps.settled_after
 
 
