@@ -81,7 +81,9 @@ add_single(struct tn_fix_search *search, const struct tn_possible_change *row, c
 	bool not_of_room, remedies = tn__remedy_fits(facts, &search->unchanged_card, &not_of_room);
 	char *part = tn__change_part(row->id, value);
 	char *title = tn__change_title(row->title != NULL ? row->title : facts->title, value);
-	bool hopeless = !remedies && search->missing != TN_NO_FIGURE && most < search->missing / TN_FIX_LEAST_SHARE;
+	/* Of what suits the kind of program it may be seen that it cannot be enough: then it takes its turn with the others. */
+	bool seen = row->at_most != TN_NO_FIGURE && !not_of_room, first = remedies && !(seen && most < search->missing);
+	bool hopeless = !first && search->missing != TN_NO_FIGURE && most < search->missing / TN_FIX_LEAST_SHARE;
 	struct tn_attempt *attempt = part != NULL && title != NULL && !is_tried(search, part)
 	                                 ? add_attempt(search, title, row->results)
 	                                 : NULL;
@@ -92,8 +94,8 @@ add_single(struct tn_fix_search *search, const struct tn_possible_change *row, c
 		attempt->found.remedy = not_of_room;
 		attempt->found.own = tn__change_is_own(part);
 		bool kept = attempt->found.results != TN_GUARANTEE_DIFFERENT;
-		attempt->most = remedies && (kept || not_of_room) ? INT64_MAX
-		                                                  : most; /* what was found wrong is tried first of all */
+		attempt->most = first && (kept || not_of_room) ? INT64_MAX
+		                                               : most; /* what was found wrong is tried first of all */
 		attempt->wished = tn__change_is(part, TN_CHANGE_NOTHING);
 		if (attempt->wished)
 			attempt->most = 0;

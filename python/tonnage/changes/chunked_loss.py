@@ -26,14 +26,19 @@ def chunked_cross_entropy(logits, target, chunks=%s):
 '''
 
 
+def places(source):
+    """The calls that can be replaced."""
+    return [call for call in code.calls(source, "cross_entropy") if len(call.args) == 2 and not call.keywords and
+            isinstance(source.statement(call), (ast.Assign, ast.Return, ast.AugAssign))]
+
+
 def edit(change, source):
     """Replaces plain calls of cross_entropy in one file."""
     pieces = change.value or "8"
     if not pieces.isdigit() or int(pieces) < 2:
         change.cannot("needs a number of pieces: chunked_loss=8")
         return
-    calls = [call for call in code.calls(source, "cross_entropy") if len(call.args) == 2 and not call.keywords and
-             isinstance(source.statement(call), (ast.Assign, ast.Return, ast.AugAssign))]
+    calls = places(source)
     edits, helper = change.edits(source), code.free_name(source, "chunked_cross_entropy")
     for call in calls:
         edits.replace(call.func, helper)

@@ -1,13 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a program keeps, as the survey sees it: what `detach`, `outputs_to_host` and `release_outputs` could act on, and how much at most.
+"""What a program keeps, as the survey sees it: what `detach`, `outputs_to_host`, `release_outputs` and `chunked_loss` could act on, and how
+much at most.
 
 Probes stand where these changes would act. They look at the values and change nothing.
 """
 
-from . import kept, release_outputs
+import ast
+
+from _tonnage_guest.state import state
+
+from . import chunked_loss, kept, release_outputs
 
 _OUTPUTS = '__import__("sys").modules["_tonnage_changes.keeps"].outputs(%d, %s)'
+_LOGITS = '__import__("sys").modules["_tonnage_changes.keeps"].logits(%d, %s)'
 _MOST_DEPTH = 4
+_COPIES = 3  # of the logits in float32 that a cross-entropy makes at most: its result, its gradient, that of the logits
 
 _changes = {}  # number of a file -> the change that its probes belong to
 
@@ -15,13 +22,16 @@ _changes = {}  # number of a file -> the change that its probes belong to
 class _Seen:
     """What the probes have seen."""
 
-    __slots__ = ("graphs", "outputs_with_graph", "kept", "released")
+    __slots__ = ("graphs", "outputs_with_graph", "kept", "released", "step", "logits", "most_logits")
 
     def __init__(self):
         self.graphs = 0  # values with a graph that were kept
         self.outputs_with_graph = 0  # of them those that `outputs_to_host` would take out of it
         self.kept = 0  # bytes of the card, of all that was kept
         self.released = {}  # number of a probe -> bytes of the card that one step could let go of; None: it is not known what is held
+        self.step = 0  # in which `logits` were counted
+        self.logits = 0  # bytes in float32 of all logits of that step
+        self.most_logits = 0  # of any; None: not all are seen
 
 
 _seen = _Seen()
@@ -35,6 +45,14 @@ def edit(change, source):
         number = len(_changes)
         _changes[number] = change
         change.trial_edits(source).insert_after(statement, _OUTPUTS % (number, name))
+    probed = {id(part) for place in kept.places(source) for part in ast.walk(place)}
+    for call in chunked_loss.places(source):
+        if id(call) in probed:
+            _seen.most_logits = None
+            continue
+        number = len(_changes)
+        _changes[number] = change
+        change.trial_edits(source).replace(call.args[0], _LOGITS % (number, source.of(call.args[0])))
 
 
 def treat(change, number, value):
@@ -58,6 +76,24 @@ def outputs(number, value):
 def _note_outputs(number, value):
     before, now = _seen.released.get(number, 0), _bytes(value, _MOST_DEPTH)
     _seen.released[number] = None if before is None or now is None else max(before, now)
+
+
+def logits(number, value):
+    """Called by the program for the logits of a cross-entropy; returns them."""
+    _changes[number].guarded(_note_logits)(value)
+    return value
+
+
+def _note_logits(value):
+    import torch
+
+    if _seen.most_logits is None or not isinstance(value, torch.Tensor):
+        _seen.most_logits = None
+        return
+    if _seen.step != state.steps:
+        _seen.step, _seen.logits = state.steps, 0
+    _seen.logits += 4 * value.numel() if value.is_cuda else 0
+    _seen.most_logits = max(_seen.most_logits, _seen.logits)
 
 
 def _storage(tensor):
@@ -92,4 +128,6 @@ def most():
         found["outputs_to_host"] = _seen.kept
     if None not in _seen.released.values():
         found["release_outputs"] = sum(_seen.released.values())
+    if _seen.most_logits is not None:
+        found["chunked_loss"] = _COPIES * _seen.most_logits
     return found

@@ -210,9 +210,14 @@ def _note_last_news():
 
 @guard.alone
 def program_ended():
-    """The program comes to its own end: where nothing was left out, all its steps are known, settled or not."""
-    if state.steps and state.fast_forward is None:
+    """The program comes to its own end: where nothing was left out but of evaluations that settled, all its steps are known, settled or not.
+    One without steps says of its first what it would say of them."""
+    if state.fast_forward is not None:
+        return
+    if state.steps:
         _note_last_news()
+    elif state.armed and len(state.shapes) <= _MANY_INPUTS:
+        _steps.settled_after = 1
 
 
 def last_news():
