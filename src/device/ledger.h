@@ -65,7 +65,8 @@ struct tn_ledger_guest {
 	/* By the supervisor, to a trial that began before it was known how far it has to go: which of the other two stand (0 in them: unknown). */
 	_Atomic uint64_t news; /* enum tn_news_told */
 	_Atomic uint64_t news_step, news_epoch;
-	_Atomic uint64_t settled_after; /* the step that brought something new last, once memory has settled; 0: it has not */
+	_Atomic uint64_t
+		settled_after; /* the step that brought something new last, once memory has settled; 0: it has not */
 };
 
 struct tn_ledger_split {

@@ -25,6 +25,27 @@ tn__late_news_free(struct tn_late_news *news)
 }
 
 void
+tn__late_news_take_step(struct tn_late_news *news, const struct tn_ledger_guest *guest)
+{
+	if (news->known || news->step_known || guest->settled_after == 0)
+		return;
+	news->step = (int64_t)guest->settled_after;
+	news->step_known = true;
+}
+
+void
+tn__late_news_pass_on(const struct tn_late_news *news, struct tn_ledger_guest *guest)
+{
+	bool all = news->known;
+	if (guest->news == TN_NEWS_ALL || (!all && !news->step_known))
+		return;
+	guest->news_step = (uint64_t)news->step;
+	if (all)
+		guest->news_epoch = (uint64_t)news->epoch;
+	guest->news = all ? TN_NEWS_ALL : TN_NEWS_STEP;
+}
+
+void
 tn__once_tell_early(struct tn_once *once)
 {
 	pid_t self = getpid();

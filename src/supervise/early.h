@@ -24,6 +24,12 @@ struct tn_late_news {
 struct tn_late_news *tn__late_news_make(void);
 void tn__late_news_free(struct tn_late_news *news);
 
+struct tn_ledger_guest;
+/* Takes the step from the hook of the unchanged program, once that has told it. */
+void tn__late_news_take_step(struct tn_late_news *news, const struct tn_ledger_guest *guest);
+/* Tells the hook of a trial what is known. */
+void tn__late_news_pass_on(const struct tn_late_news *news, struct tn_ledger_guest *guest);
+
 struct tn_once;
 /* Has a copy of this process hand over what was seen so far, as if the run had been stopped now: nothing that it does reaches the run. It ends with
  * the run's other processes at the latest. */

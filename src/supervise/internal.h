@@ -462,7 +462,7 @@ struct tn_once_way {
 	tn_status (*ended)(void *context, struct tn_once *once, int *exit_status);
 	/* Called in a process of its own, once, with what was seen until then; TN_EARLY_VARIABLE asks the hook for it. May be NULL. */
 	void (*early)(void *context, struct tn_once *once);
-	struct tn_late_news *tells;      /* as in struct tn_watch */
+	struct tn_late_news *tells; /* as in struct tn_watch */
 	const struct tn_late_news *news;
 	void *context;
 	bool serves;       /* the program is a fork server; so it is where the environment has TN_FORKS_VARIABLE */

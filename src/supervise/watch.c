@@ -193,19 +193,6 @@ look_at_guests(struct state *state, double now)
 	}
 }
 
-/* To a trial that began before it was known how far it has to go. */
-static void
-pass_news_on(const struct tn_late_news *news, struct tn_ledger_guest *guest)
-{
-	if (news == NULL || guest->news == TN_NEWS_ALL || (!news->step_known && !news->known))
-		return;
-	bool all = news->known;
-	guest->news_step = (uint64_t)news->step;
-	if (all)
-		guest->news_epoch = (uint64_t)news->epoch;
-	guest->news = all ? TN_NEWS_ALL : TN_NEWS_STEP;
-}
-
 static void
 look_at_ledger(struct state *state)
 {
@@ -216,11 +203,10 @@ look_at_ledger(struct state *state)
 		state->told_early = true;
 		tn__once_tell_early(watch->early);
 	}
-	if (watch->tells != NULL && guest->settled_after != 0 && !watch->tells->step_known) {
-		watch->tells->step = (int64_t)guest->settled_after;
-		watch->tells->step_known = true;
-	}
-	pass_news_on(watch->news, guest);
+	if (watch->tells != NULL)
+		tn__late_news_take_step(watch->tells, guest);
+	if (watch->news != NULL)
+		tn__late_news_pass_on(watch->news, guest);
 	if (reason == 0 || state->program_ended || watch->ending.interrupted_by != 0)
 		return;
 	watch->ending.stop_reason = (int)reason;

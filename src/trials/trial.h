@@ -50,11 +50,11 @@ struct tn_trial {
 	/* Of struct tn_survey of the unchanged program, beyond which this trial need not look for news; 0: unknown. */
 	int64_t news_step, news_epoch;
 	const struct tn_late_news
-		*late_news;   /* the same, of an unchanged program that still runs: the trial goes on until it is known */
+		*late_news; /* the same, of an unchanged program that still runs: the trial goes on until it is known */
 	/* What it has seen is told (tn_trials.early) before it has ended, and its step here once memory has settled; NULL: neither. */
 	struct tn_late_news *tells_early;
-	bool again;       /* it is stopped, and made once more */
-	bool alone;       /* nothing runs beside it: set for one that was ended for want of the computer's memory */
+	bool again; /* it is stopped, and made once more */
+	bool alone; /* nothing runs beside it: set for one that was ended for want of the computer's memory */
 	/* the result */
 	enum tn_trial_end end;
 	struct tn_outcome outcome;

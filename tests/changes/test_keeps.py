@@ -83,3 +83,34 @@ STEP = """
 def test_outputs_that_could_be_released(virtual, output, logits, most):
     found = possible(virtual(STEP % (output, logits), "survey"))
     assert "release_outputs" in found and found["release_outputs"] == most
+
+
+LOGITS = """
+    import torch
+    import torch.nn.functional as F
+    from torch import nn
+
+    model = nn.Linear(256, 4096).cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=.1)
+    target = torch.zeros(1024, dtype=torch.long).cuda()
+    losses = []
+    for step in range(3):
+        %s
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+ONE = 3 * 16 * MIB  # of [1024, 4096] logits in float32
+
+
+@pytest.mark.parametrize(
+    "loss, most",
+    [
+        ("loss = F.cross_entropy(model(torch.ones(1024, 256).cuda()), target)", ONE),
+        ("loss = F.cross_entropy(model(torch.ones(1024, 256).cuda()).bfloat16(), target)", ONE),
+        ("loss = 0\n        for _ in range(2): loss += F.cross_entropy(model(torch.ones(1024, 256).cuda()), target)", 2 * ONE),
+        ("logits = model(torch.ones(1024, 256).cuda())\n        loss = F.cross_entropy(logits[:, :2].cpu(), target.cpu())", 0),
+    ],
+)  # fmt: skip
+def test_what_a_loss_in_pieces_can_save(virtual, loss, most):
+    assert possible(virtual(LOGITS % loss, "survey"))["chunked_loss"] == most

@@ -242,6 +242,21 @@ def test_a_trial_that_began_before_that_was_known_is_over_behind_it(run_with, wh
     assert found == (expected, "settled", 1)
 
 
+def test_a_trial_that_knows_the_step_alone_has_settled_and_waits_for_the_epoch(run_with, wheel):
+    """The step is told when memory has settled in the unchanged program: the fast-forward begins four steps behind it, and ends when all is told."""
+    body = TELL + "tell(2)\nepochs = 0\ndef tell_once():\n    global epochs\n    epochs += 1\n    if epochs == 30: tell(2, 1)\n"
+    done = run_with(wheel, PROGRAM + QUICK % 0 + """
+import _tonnage_guest.settle as s
+s._PATIENCE = 0
+%s
+print(train(), flush=True)
+evaluate(); tell_once()
+while words._page.words[3] == 0: train(); evaluate(); tell_once()
+print(epochs)
+""" % body, TONNAGE_STEPS="auto", TONNAGE_TRIAL="1", TONNAGE_LAST_NEWS="later")
+    assert done.stdout.split() == ["6", "31"], done.stdout + done.stderr
+
+
 NEWS_AT_THE_END = """
 for epoch in range(3):
     train(); evaluate()

@@ -199,9 +199,9 @@ def test_a_trial_goes_as_far_as_the_unchanged_program_had_news(run_with, wheel, 
 
 TELL = """
 import _tonnage_guest.ledger as words
-def tell(step, epoch):  # as the supervisor does
-    words._page.words[words._NEWS_STEP], words._page.words[words._NEWS_EPOCH] = step, epoch
-    words._page.words[words._NEWS] = 1
+def tell(step, epoch=None):  # as the supervisor does
+    words._page.words[words._NEWS_STEP], words._page.words[words._NEWS_EPOCH] = step, epoch or 0
+    words._page.words[words._NEWS] = 1 if epoch is None else 2
 """
 
 
@@ -239,6 +239,37 @@ look()
     first, second, last = done.stdout.splitlines()
     assert first.startswith("0 ") and second == ("1 settled" if asked else first) and last.startswith("0 "), done.stdout + done.stderr
     assert done.document["steps"]["stopped"] is None
+
+
+LAST_STEP = """
+import _tonnage_guest.ledger as words
+import _tonnage_guest.settle as s
+told = words._page.words[words._SETTLED_AFTER]
+s.program_ended()
+print(told, s.last_news())
+"""
+EVALUATION = """
+from torch.utils.data import DataLoader, TensorDataset
+with torch.no_grad():
+    for size, (batch,) in enumerate(DataLoader(TensorDataset(torch.ones(64, 4)), batch_size=4)):
+        net(batch); fake_cuda.use(%s); fake_cuda.free(%s)
+"""
+
+
+@pytest.mark.parametrize(
+    "body, expected",
+    [
+        (TRAIN + "for _ in range(99): update()", "2 2"),  # told as soon as memory has settled,
+        (TRAIN + "for _ in range(3): update()", "0 2"),  # and at the program's end, where nothing was left out
+        (TRAIN + "for size in (2, 2, 9, 2): update(size)", "0 3"),
+        (TRAIN + "for n in range(2, 12): update(n)", "0 None"),  # inputs that vary
+        (TRAIN + EVALUATION % (1 << 20, 1 << 20), "0 1"),  # no step at all: evaluations alone have shown all that they have
+        (TRAIN + EVALUATION % ("16 - size << 20", "16 - size << 20"), "0 None"),
+    ],
+)  # fmt: skip
+def test_the_step_of_the_last_news(run_with, wheel, body, expected):
+    done = run_with(wheel, HEAD + body + LAST_STEP, TONNAGE_STEPS="auto")
+    assert done.stdout.strip() == expected, done.stdout + done.stderr
 
 
 def test_what_a_cached_block_has_over_is_no_growth(run_with, wheel):

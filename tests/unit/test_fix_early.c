@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A plan that is made again while changes are tried: what was begun stays where it is, what is new is added, and the turns are the new plan's.
+ * And what such trials are told of how far they have to go.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "device/ledger.h"
 #include "test_fix_search.h"
 
 #define MIB ((int64_t)1 << 20)
@@ -144,11 +146,55 @@ test_what_the_new_plan_leaves_out_stays(void **state)
 	release(&search);
 }
 
+/* The step is told when memory has settled, and goes with the epoch once the unchanged program has ended. Where it is another one by then, or where
+ * inputs vary, what trials went by does not hold. */
+static void
+test_what_trials_are_told(void **state)
+{
+	static const struct {
+		uint64_t settled_after;
+		int64_t step, epoch;
+		bool holds;
+	} cases[] = { { 5, 5, 2, true },
+		          { 0, 5, 2, true },
+		          { 5, 7, 2, false },
+		          { 5, TN_NO_FIGURE, 2, false },
+		          { 0, TN_NO_FIGURE, TN_NO_FIGURE, false } };
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct tn_report report;
+		struct tn_fix_search search = search_of(&report, 2);
+		struct tn_late_news *news = search.late_news = tn__late_news_make();
+		struct tn_ledger_guest unchanged = { .settled_after = cases[i].settled_after }, trial = { 0 };
+		assert_non_null(news);
+		tn__late_news_pass_on(news, &trial);
+		assert_int_equal(trial.news, TN_NEWS_NONE);
+		tn__late_news_take_step(news, &unchanged);
+		tn__late_news_pass_on(news, &trial);
+		assert_int_equal(trial.news, cases[i].settled_after > 0 ? TN_NEWS_STEP : TN_NEWS_NONE);
+		assert_int_equal(trial.news_step, cases[i].settled_after);
+		search.unchanged_large.outcome.changes.survey.news_step = cases[i].step;
+		search.unchanged_large.outcome.changes.survey.news_epoch = cases[i].epoch;
+		assert_int_equal(tn__fix_tell_news(&search), cases[i].holds);
+		unchanged.settled_after = 99; /* what comes behind the end is too late */
+		tn__late_news_take_step(news, &unchanged);
+		tn__late_news_pass_on(news, &trial);
+		assert_int_equal(trial.news, TN_NEWS_ALL);
+		if (cases[i].holds) {
+			assert_int_equal(trial.news_step, cases[i].step);
+			assert_int_equal(trial.news_epoch, cases[i].epoch);
+		}
+		tn__late_news_free(news);
+		free(search.attempts);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_the_same_plan_changes_nothing),
 		                                cmocka_unit_test(test_what_is_new_is_added_and_what_runs_stays),
-		                                cmocka_unit_test(test_what_the_new_plan_leaves_out_stays) };
+		                                cmocka_unit_test(test_what_the_new_plan_leaves_out_stays),
+		                                cmocka_unit_test(test_what_trials_are_told) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,6 +199,11 @@ def micro_batches():
     return _latest.micro_batches
 
 
+def most_volumes():
+    """So many different amounts of memory the batches of one loop asked for at most; those of updates do not count."""
+    return max((len(loop.volumes) for loop in loops.values()), default=0)
+
+
 def read():
     """What the allocators say now; bytes of the device that has most, but all that was ever asked for. What is reserved on an unlimited
     card is told as 0: a cache that grows there is nothing new."""

@@ -20,7 +20,7 @@ program goes on and is not asked about again.
 import sys
 import time
 
-from . import ahead, fast_forward, guard, history, ledger, news, peaks, ranks, reads, record, shapes, step_growth, torchapi, work
+from . import ahead, epochs, fast_forward, guard, history, ledger, news, peaks, ranks, reads, record, shapes, step_growth, torchapi, work
 from .state import settings, state
 
 _MAX_STEPS = 200
@@ -216,7 +216,7 @@ def program_ended():
         return
     if state.steps:
         _note_last_news()
-    elif state.armed and len(state.shapes) <= _MANY_INPUTS:
+    elif state.armed and max(len(state.shapes), epochs.most_volumes()) <= _MANY_INPUTS:
         _steps.settled_after = 1
 
 
