@@ -31,21 +31,11 @@ tn__fix_chosen(const struct tn_fixes *fixes, const char *number)
 	return NULL;
 }
 
-static const struct tn_fix_change *
-first_with_patch(const struct tn_fixes *fixes)
-{
-	for (size_t i = 0; i < fixes->change_count; i++)
-		if (fixes->changes[i].end == TN_FIX_FITS && fixes->changes[i].patch != NULL)
-			return &fixes->changes[i];
-	return NULL;
-}
-
 tn_status
 tn__fix_write_patch(const struct tn_fix_search *search, const struct tn_fixes *fixes)
 {
 	const char *path = search->options->patch_path;
-	const struct tn_fix_change *change = search->options->apply != NULL ? tn__fix_chosen(fixes, search->options->apply)
-	                                                                    : first_with_patch(fixes);
+	const struct tn_fix_change *change = tn__fix_chosen(fixes, search->options->apply);
 	if (path == NULL)
 		return TN_OK;
 	if (change == NULL || change->patch == NULL) {

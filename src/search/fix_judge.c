@@ -284,10 +284,19 @@ is_tried_anew(struct tn_attempt *attempt, struct tn_trial *trial)
 	return true;
 }
 
+/* True where tensors asked for the same at most, and more or less was allocated for it all the same: which cached block was free for one that is not
+ * split depends on what came before. */
+static bool
+differs_by_blocks(const struct tn_fix_search *search, const struct tn_trial *trial)
+{
+	const struct tn_report *report = tn__trial_report(trial), *unchanged = tn__trial_report(&search->unchanged_large);
+	return report->requested_peak != TN_NO_FIGURE && report->requested_peak == unchanged->requested_peak;
+}
+
 /* True for a change that acted on nothing: it saves nothing, and where its trial needs something else all the same, the two
  * runs saw different things. */
 static bool
-did_nothing(struct tn_attempt *attempt, struct tn_trial *trial)
+did_nothing(const struct tn_fix_search *search, struct tn_attempt *attempt, struct tn_trial *trial)
 {
 	struct tn_fix_change *found = &attempt->found;
 	char bytes[32], *why = NULL;
@@ -295,6 +304,10 @@ did_nothing(struct tn_attempt *attempt, struct tn_trial *trial)
 		return false;
 	attempt->stage = TN_STAGE_OVER;
 	found->end = TN_FIX_NO_HELP;
+	if (found->saved != TN_NO_FIGURE && !search->host && differs_by_blocks(search, trial)) {
+		found->need = search->need;
+		found->saved = 0;
+	}
 	if (found->saved == 0 || found->saved == TN_NO_FIGURE || is_tried_anew(attempt, trial))
 		return true;
 	found->end = TN_FIX_UNKNOWN;
@@ -334,7 +347,7 @@ tn__fix_judge_large(struct tn_fix_search *search, struct tn_attempt *attempt)
 	if (!is_told_and_whole(search, attempt, trial))
 		return;
 	take_peaks(search, attempt, trial, 0);
-	if (did_nothing(attempt, trial))
+	if (did_nothing(search, attempt, trial))
 		return;
 	tn__fix_judge_updates(search, attempt, trial);
 	tn__fix_judge_time(search, attempt, trial);
@@ -387,7 +400,7 @@ tn__fix_judge_card(struct tn_fix_search *search, struct tn_attempt *attempt)
 		return;
 	}
 	take_peaks(search, attempt, trial, search->card.hidden);
-	if (did_nothing(attempt, trial))
+	if (did_nothing(search, attempt, trial))
 		return;
 	tn__fix_judge_updates(search, attempt, trial);
 	tn__fix_judge_time(search, attempt, trial);

@@ -178,7 +178,7 @@ def apply(patch, folder):
     assert patch, "there is no patch"
     tool = shutil.which("patch")
     assert tool, "patch(1) is missing"
-    done = subprocess.run([tool, "-p0", "--fuzz=0"], cwd=folder, input=patch, text=True, capture_output=True)
+    done = subprocess.run([tool, "-p1", "--fuzz=0"], cwd=folder, input=patch, text=True, capture_output=True)
     assert done.returncode == 0, (done.stdout, done.stderr, patch)
 
 

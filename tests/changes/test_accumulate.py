@@ -465,9 +465,9 @@ MOVING = """
 
 @pytest.mark.parametrize("statement, results", [("update(x)", "different_training"), ("mean.lerp_(x.mean((0, 2, 3)).detach(), 0.1)", "different_training"),
                                                 ("mean = self.mean * 0.9 + x.mean((0, 2, 3)).detach() * 0.1", "different_training"),
-                                                ("training", "same_up_to_rounding")])  # fmt: skip
+                                                ("cache.fill_(1)", "same_up_to_rounding"), ("training", "same_up_to_rounding")])  # fmt: skip
 def test_buffers_that_a_forward_pass_moves_make_it_another_training(on_cpu, statement, results):
-    """A codebook's running averages: moved once a piece. What is only carried to another type is no state."""
+    """A codebook's running averages: moved once a piece. What is only carried to another type is no state, and a flag is as good twice."""
     program = HEAD + MOVING % statement + MODELS["convolution"].replace("nn.GroupNorm(2, 8)", "Average()") + LOOP
     assert program.count("Average()") == 1
     outcome = on_cpu(program, "accumulate=4")

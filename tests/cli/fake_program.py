@@ -113,7 +113,7 @@ def main():
     held = size + cache if cache and take(size + cache) else size
     fits = held > size or take(size)
     document = fake_guest.empty_document()
-    document["devices"][0].update(reserved_peak=held if fits else 0, allocated_peak=size if fits else 0)
+    document["devices"][0].update(reserved_peak=held if fits else 0, allocated_peak=size if fits else 0, requested_peak=size if fits else 0)
     own = bool(wish.get("own")) and fits and not broken
     if own:
         document["exception"] = {"type": "IndexError", "message": "its own", "at": None}

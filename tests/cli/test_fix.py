@@ -141,7 +141,7 @@ def test_what_breaks_the_program_or_does_not_apply_is_no_saving(fix):
 
 
 def test_a_change_that_acts_on_nothing_saves_nothing(fix):
-    """Where its trial takes less all the same, the program did not do the same twice: that is said, and it is no saving."""
+    """Where tensors ask for less all the same, the program did not do the same twice: that is said, and it is no saving."""
     wish = {"base": 1500, "saves": {"zero_grad": 800}, "inert": ["zero_grad", "detach"],
             "possible": [row("zero_grad"), row("detach")]}  # fmt: skip
     done, document = fix(wish)
@@ -428,6 +428,14 @@ def test_a_change_by_name_writes_its_patch_or_says_why_not(fix, tonnage):
     nothing = tonnage.cwd / "none.diff"
     done, _ = fix({**wish, "refuses": ["checkpoint"]}, "--apply", "checkpoint=1", "--patch", nothing)
     assert "checkpoint=1 has no patch" in done.stderr and not nothing.exists()
+
+
+def test_the_patch_is_that_of_the_first_change_or_of_none(fix, tonnage):
+    """Not of another one further down, which may be another training."""
+    other = {"patch": "--- c\n+++ d\n@@ -1 +1 @@\n-other\n+b\n"}  # ranks do not agree: it has none
+    path = tonnage.cwd / "first.diff"
+    done, _ = fix({"base": 1500, "saves": {"zero_grad": 800}, "second": other, "possible": [row("zero_grad")]}, "--patch", path)
+    assert "zero_grad has no patch: " in done.stderr and not path.exists()
 
 
 def test_a_change_that_does_not_apply_proves_nothing(fix):

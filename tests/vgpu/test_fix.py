@@ -63,7 +63,7 @@ def done_by_hand(change, copy, row):
     options, arguments, environment = row.get("options", []), row.get("arguments", []), {}
     argument = re.match(r"Run the program with (--\S+) (\d+)", change["how"])
     if change["patch"]:
-        subprocess.run(["patch", "-p0", "--silent"], cwd=copy, check=True, input=change["patch"], text=True)
+        subprocess.run(["patch", "-p1", "--silent"], cwd=copy, check=True, input=change["patch"], text=True)
     elif change["command"]:
         words = shlex.split(change["command"])
         arguments = words[words.index(row["program"]) + 1 :]

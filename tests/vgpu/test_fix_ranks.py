@@ -43,7 +43,7 @@ def test_the_state_is_sharded_and_the_patch_takes_what_was_shown(tmp_path, launc
     assert first["step_time_ratio"] is None, first  # each rank updates half of the parameters, but what the cards send is not counted
     shown = " ".join(done.stderr.split())
     assert " ".join(words) in shown and "--gpus 2" in shown, done.stderr  # the launcher is part of the line to copy
-    subprocess.run(["patch", "-p0", "--silent", "-i", "fix.patch"], cwd=tmp_path, check=True)
+    subprocess.run(["patch", "-p1", "--silent", "-i", "fix.patch"], cwd=tmp_path, check=True)
     again = run_tonnage([*CARDS, "--memory=1450MiB", "--steps=all"], [python_of(MAIN), *words], tmp_path, {"OMP_NUM_THREADS": "1"},
                         forked=launcher == "torchrun")  # fmt: skip
     assert (again.status, again.verdict) == (0, "fits") and needed(again) == first["needed_bytes"], again.explain()

@@ -143,7 +143,7 @@ def test_a_fix_that_fits(tmp_path):
     assert first["id"] == "loader_prefetch=1" and first["fits"] and first["enough"] and first["results"] == "same"
     # 12 of 16 are not ready
     assert 9 * BATCH < first["saved_bytes"] < 13 * BATCH and first["margin_bytes"] > 0
-    subprocess.run(["patch", "-p0", "-i", str(patch)], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(["patch", "-p1", "-i", str(patch)], cwd=tmp_path, check=True, capture_output=True)
     assert "prefetch_factor=1" in (tmp_path / "train.py").read_text()
     again = subprocess.run(words("run", limit, out, program="train.py", arguments=(4, 4)), cwd=tmp_path, env=ENVIRONMENT,
                            capture_output=True, text=True)  # fmt: skip

@@ -323,7 +323,7 @@ def test_a_change_of_text_acts_in_cells_and_its_patch_is_of_the_notebook(tmp_pat
     first = found["changes"][0]
     assert done.returncode == 0 and (first["id"], first["fits"]) == ("fused", True), f"{done.stderr}\n{found}"
     before = json.loads((tmp_path / "notebook.ipynb").read_text())
-    subprocess.run(["patch", "-p0", "-i", patch], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(["patch", "-p1", "-i", patch], cwd=tmp_path, check=True, capture_output=True)
     after = json.loads((tmp_path / "notebook.ipynb").read_text())
     before["cells"][0]["source"] = before["cells"][0]["source"].replace("parameters())", "parameters(), fused=True)")
     assert after == before

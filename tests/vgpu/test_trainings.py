@@ -104,7 +104,7 @@ def test_fix_offers_the_cure_first_and_its_patch_fits(tonnage, tmp_path, program
     change = json.loads((tmp_path / "out.json").read_text())["changes"][0]
     wanted = next(row[5] for row in FOUND if row[0] == program)
     assert change["id"] == wanted and change["fits"] and change["results"] == "same", done.stdout
-    subprocess.run(["patch", "-p0", "-i", "fix.diff"], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(["patch", "-p1", "-i", "fix.diff"], cwd=tmp_path, check=True, capture_output=True)
     again = tonnage(MAIN, [str(tmp_path / program)], f"--gpu={card}", f"--memory={room}MiB", cwd=tmp_path)
     assert again.status == 0 and again.report["exception"] is None and told(again) == [], again.explain()
     assert again.report["peak"]["reserved_bytes"] == change["peak_reserved_bytes"], again.explain()

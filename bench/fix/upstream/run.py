@@ -81,7 +81,7 @@ def run_first(row, first, words, folder):
         row = {**row, "variables": {**row.get("variables", {}), "PYTORCH_ALLOC_CONF": ",".join(settings)}}
     words = shlex.split(first["command"]) if first["command"] else words
     if patch is not None:
-        subprocess.run(["patch", "-p0", "--fuzz=0"], cwd=folder, input=patch, text=True, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(["patch", "-p1", "--fuzz=0"], cwd=folder, input=patch, text=True, check=True, stdout=subprocess.DEVNULL)
     try:
         again = as_long = tonnage("run", row, words, folder)
         steps = first["steps_seen"]
@@ -90,7 +90,7 @@ def run_first(row, first, words, folder):
         return again, as_long
     finally:
         if patch is not None:
-            subprocess.run(["patch", "-p0", "-R"], cwd=folder, input=patch, text=True, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(["patch", "-p1", "-R"], cwd=folder, input=patch, text=True, check=True, stdout=subprocess.DEVNULL)
 
 
 def measure(row, sources, keep):

@@ -35,7 +35,7 @@ def watch(change, source, is_last):
     """The loops of one file that average a model wait for the last piece."""
     _last[0] = is_last
     for node in source.all(ast.For):
-        if _averages_models(node):
+        if _averages_models(node) or _blends_two_tables(source, node):
             _averages.setdefault(source.path, []).append(node)
             change.trial_edits(source).wrap([node], _GUARD)
 
@@ -66,6 +66,21 @@ def _blends_into_a_table(loop):
     table = any(isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) for node in nodes)
     in_place = [node.func.value for node in nodes if isinstance(node, ast.Call) and code.last(node.func) in _BLENDS]
     return products and table or any(isinstance(each, ast.Subscript) for node in in_place for each in ast.walk(node))
+
+
+def _blends_two_tables(source, loop):
+    """`for key in one: one[key].mul_(m).add_(other[key], ...)`, where both are made of a model's parameters in the function around the loop."""
+    nodes = [node for statement in loop.body for node in ast.walk(statement)]
+    if not any(isinstance(node, ast.Call) and code.last(node.func) in _BLENDS for node in nodes):
+        return False
+    scope = source.scope(loop)
+    made = {name for node in ast.walk(scope) if isinstance(node, ast.Assign) and _is_of_a_model(node.value) for name in code.stored(node)}
+    looked_up = {node.value.id for node in nodes if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name)}
+    return len(made & looked_up) > 1
+
+
+def _is_of_a_model(value):
+    return any(isinstance(node, ast.Call) and code.last(node.func) in _OF_A_MODEL for node in ast.walk(value))
 
 
 class Schedules:

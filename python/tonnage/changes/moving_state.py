@@ -15,6 +15,7 @@ import sys
 import textwrap
 
 _CARRIES = ("to", "cuda", "cpu", "float", "half", "type", "type_as", "contiguous")
+_SETS = ("fill_", "zero_")  # to a constant: twice is as good as once, such as a flag that a first batch was seen
 _READ = {}  # class -> names of buffers that forward moves
 
 
@@ -75,6 +76,8 @@ def _moved_at(node):
     if isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if "inplace" not in name and (not name.endswith("_") or name.endswith("__")):
+            return set()
+        if name in _SETS and all(isinstance(argument, ast.Constant) for argument in node.args):
             return set()
         if isinstance(node.func, ast.Attribute) and "inplace" not in name:
             return {_base(node.func.value)} - {None}

@@ -306,13 +306,15 @@ def _shifted(indent, text):
 
 
 def difference(source, text, folder=None):
-    """A unified diff from a source to a new text, for `patch -p0` in `folder`, or None if nothing differs."""
+    """A unified diff from a source to a new text, for `git apply` or `patch -p1` in `folder` (of a file outside it, in /), or None if nothing
+    differs."""
     if text == source.text:
         return None
     name = os.path.relpath(source.path, folder) if folder else source.path
     if name.startswith(".." + os.sep):
         name = source.path
-    rows = difflib.unified_diff(source.text.splitlines(True), text.splitlines(True), name, name)
+    name = name.lstrip(os.sep)
+    rows = difflib.unified_diff(source.text.splitlines(True), text.splitlines(True), "a/" + name, "b/" + name)
     return "".join(row if row.endswith("\n") else row + "\n\\ No newline at end of file\n" for row in rows)
 
 
