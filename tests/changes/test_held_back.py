@@ -73,6 +73,31 @@ def test_the_patch_guards_what_the_loop_calls(on_cpu):
     assert json.loads(patched.stdout)[1:] == json.loads(before.stdout)[1:]
 
 
+NUMBERED = """
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, [100])
+    step = 0
+    for epoch in range(3):
+        for x, y in DataLoader(data, batch_size=20):
+            step += 1
+            %s
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        %s
+"""
+
+
+@pytest.mark.parametrize("in_loop, behind, results", [("schedule.step(step)", "pass", "different_training"), ("schedule.step(epoch)", "pass", "same_up_to_rounding"),
+                                                      ("pass", "schedule.step(epoch)", "same_up_to_rounding")])  # fmt: skip
+def test_a_schedule_that_is_told_a_number_which_counts_pieces_is_another_training(on_cpu, in_loop, behind, results):
+    """The rate is the same for the first 50 updates all the same."""
+    outcome = on_cpu(HEAD + MODELS["perceptron"] + NUMBERED % (in_loop, behind), "accumulate=2")
+    entry = outcome.change("accumulate")
+    assert entry["results"] == results, outcome.stderr
+    assert ("counts micro-batches then: divide it by 2" in entry["how"]) == (results != "same_up_to_rounding"), entry["how"]
+
+
 AVERAGE = """
     import copy
     average = copy.deepcopy(model)

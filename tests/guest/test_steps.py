@@ -277,6 +277,14 @@ def test_what_a_cached_block_has_over_is_no_growth(run_with, wheel):
     assert stop_after(run_with, wheel, body, TONNAGE_STEPS="auto") == (10, "settled", 1)
 
 
+@pytest.mark.parametrize("news, each, expected", [("2,", 1 << 19, (6, "settled", 1)), ("2,", 1 << 24, (200, "limit", 2)), (None, 1 << 19, (200, "limit", 2))])
+def test_a_cache_that_creeps_does_not_delay_a_trial(run_with, wheel, news, each, expected):
+    """1 GiB is held, and what is reserved grows by half a MiB with each update: a trial does not wait for its end, as a run does."""
+    body = "fake_cuda.use(1 << 30)\nfor n in range(999):\n    fake_cuda.have_cached(n * %d)\n    update()" % each
+    trial = {"TONNAGE_TRIAL": "1", "TONNAGE_LAST_NEWS": news} if news else {}
+    assert stop_after(run_with, wheel, body, TONNAGE_STEPS="auto", **trial) == expected
+
+
 def test_settled_rule():
     os.environ.setdefault("TONNAGE_RUN", "")
     from _tonnage_guest.settle import settled

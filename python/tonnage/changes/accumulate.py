@@ -18,6 +18,8 @@ import operator
 import sys
 import weakref
 
+from _tonnage_guest import origin
+
 from . import arguments, code, held_back, hooks, loaders, pieces, rewrite, split, table, turns, zeroing
 from .source import Conflict
 
@@ -340,6 +342,9 @@ class _Accumulation:
         if self.piece is None or frame.f_globals.get("__name__", "").startswith("torch."):
             return None
         self.see("step", frame)
+        if self.schedules.counts_pieces(called, self.finished - self.piece.last):
+            self.change.weaken(table.DIFFERENT)
+            arguments.say(self.change, held_back.COUNTED % (origin.short(hooks.place(frame)), self.pieces))
         for optimizer in called[1:]:
             if hasattr(optimizer, "param_groups"):
                 self.decide(optimizer)

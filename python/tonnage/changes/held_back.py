@@ -18,6 +18,7 @@ from . import arguments, code, hooks, moving_state, table
 _FRAMES = 30
 _BATCH_NORM = "The model's batch normalisation sees the smaller batches, which is another training."
 _MOVING = "%s moves buffers of its own in each forward pass: it does so for each of the smaller batches, which is another training."
+COUNTED = "The number that the learning-rate schedule is stepped with (%s) counts micro-batches then: divide it by %d."
 _IN_PLACE = ("mul_", "lerp_", "copy_", "add_")
 _BLENDS = ("lerp_", "mul_")
 _OF_A_MODEL = ("parameters", "named_parameters", "buffers", "state_dict")
@@ -90,6 +91,7 @@ class Schedules:
         self.optimizers = weakref.WeakSet()
         self.owners = None  # (how many optimizers there were, the objects)
         self.kept = []  # (variables, the numbers of them at the first piece)
+        self.given = weakref.WeakKeyDictionary()  # a schedule of torch's -> (batch, the number that step() was given first in it)
 
     def made(self, optimizer, frame):
         self.optimizers.add(optimizer)
@@ -101,6 +103,14 @@ class Schedules:
             return
         for variables, numbers in self.kept:
             variables.update(numbers)
+
+    def counts_pieces(self, called, batch):
+        """A schedule's step() is called with these arguments: true where its number is another one for another piece of the same batch."""
+        if len(called) < 2 or type(called[1]) is not int or not hasattr(called[0], "last_epoch"):
+            return False
+        if self.given.get(called[0], (None,))[0] != batch:
+            self.given[called[0]] = batch, called[1]
+        return self.given[called[0]][1] != called[1]
 
     def _tables(self, frame):
         if self.owners is None or self.owners[0] != len(self.optimizers):

@@ -6,7 +6,7 @@ tensors asked for (what is allocated for it differs by which cached block was fr
 a trifle), nor the reserved peak (on an unlimited card that does not count: nothing there makes PyTorch give back what it only caches); and no input brought anything new for
 max(8, twice the step of the last new one, at most 50, or 200 where new ones keep coming) steps, and 64 where inputs
 differ from step to step. In a trial of `fix` four such steps are enough where nothing came later than it did in the unchanged program, which
-has settled (TONNAGE_LAST_NEWS); one that began before that was known goes on until it is. Passes without an optimizer settle where they build no graph, or once a backward pass has come: others may be a
+has settled (TONNAGE_LAST_NEWS), and half a per cent of what is reserved is no growth; one that began before that was known goes on until it is. Passes without an optimizer settle where they build no graph, or once a backward pass has come: others may be a
 warm-up. It has settled, too, when it is certain that it grows by the same amount every step (growth.py). Else after 200 steps, or
 TONNAGE_SECONDS after the imports; several programs on one card wait for each other, but for the time. Compiling is not counted. Where the work comes from data loaders, their epochs end early from then on
 (fast_forward.py; for the sake of that it begins when three quarters of the time are gone), else the program is stopped.
@@ -32,6 +32,7 @@ _VARYING_WINDOW = 64  # steps without a new input, where inputs differ from step
 _FAST_FORWARD_SHARE = 0.75  # of the time: what is left then is kept for the rest of the program
 _PATIENCE = 10.0
 _TRIFLE = 64 << 10  # bytes: losses that are kept on the device
+_CACHE_TRIFLE = 0.005  # of what is reserved: a cache that goes on growing so little, in a trial of a program that is known to settle
 _LEVELS = (lambda device: device.requested_peak, lambda device: device.reserved_peak, lambda device: device.requested)
 _RESERVED = 1  # of them
 _sleep, _clock = time.sleep, time.monotonic
@@ -172,7 +173,10 @@ def _grew():
     levels = [max((level(device) for device in devices), default=0) for level in _LEVELS]
     if peaks.cards_are_unlimited():
         levels[_RESERVED] = 0
-    if not any(now > then + _TRIFLE * (then > 0) for now, then in zip(levels, _steps.levels)):
+    trifles = [_TRIFLE] * len(levels)
+    if settings.news_waits or settings.news_step is not None:
+        trifles[_RESERVED] = max(_TRIFLE, int(_steps.levels[_RESERVED] * _CACHE_TRIFLE))
+    if not any(now > then + trifle * (then > 0) for now, then, trifle in zip(levels, _steps.levels, trifles)):
         return False
     _steps.levels = [max(pair) for pair in zip(levels, _steps.levels)]
     return True
