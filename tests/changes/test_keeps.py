@@ -114,3 +114,37 @@ ONE = 3 * 16 * MIB  # of [1024, 4096] logits in float32
 )  # fmt: skip
 def test_what_a_loss_in_pieces_can_save(virtual, loss, most):
     assert possible(virtual(LOGITS % loss, "survey"))["chunked_loss"] == most
+
+
+TRAINED = """
+    import torch
+    from torch import nn
+
+    model = nn.Sequential(*(nn.Linear(256, 256) for _ in range(4))).cuda()
+    trained = []
+    for p in filter(lambda p: p.requires_grad, model.parameters()):
+        trained.append(p)
+    optimizer = torch.optim.SGD(trained, lr=.1)
+    loader = torch.utils.data.DataLoader(torch.zeros(64, 256), batch_size=16)
+    for x in loader:
+        optimizer.zero_grad()
+        model(x.cuda()).square().mean().backward()
+        optimizer.step()
+    def test():
+        kept = []
+        for name, p in model.named_parameters():
+            kept.append(p)
+        return kept
+    print(all(p is q for p, q in zip(trained, model.parameters())), all(p is q for p, q in zip(test(), model.parameters())))
+"""
+
+
+@pytest.mark.parametrize("change", ["survey", "detach", "outputs_to_host"])
+def test_a_list_of_parameters_has_the_very_parameters(virtual, change):
+    """What an optimizer is made with is no output that was kept: detached, or a copy on the CPU, it would train nothing."""
+    outcome = virtual(TRAINED, change)
+    assert outcome.stdout == "True True\n", outcome.stdout + outcome.stderr
+    if change == "survey":
+        assert not {"detach", "outputs_to_host"} & set(possible(outcome))
+    else:
+        assert not outcome.document["changes"][0]["applied"]

@@ -57,10 +57,8 @@ def edit(change, source):
 
 def treat(change, number, value):
     """Called with each value that is kept; returns it."""
-    import torch
-
     for tensor in value if type(value) in (tuple, list) else value.values() if type(value) is dict else (value,):
-        if isinstance(tensor, torch.Tensor):
+        if kept.is_result(tensor):
             _seen.graphs += tensor.requires_grad
             if tensor.is_cuda and tensor.dim() > 0:
                 _seen.outputs_with_graph += tensor.requires_grad

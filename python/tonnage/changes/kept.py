@@ -178,10 +178,21 @@ def effective(change, number, text, what):
         change.note(wrap.place_of(source, node), "%s is %s" % (source.of(node), what))
 
 
-def each_tensor(value, concerns, treat, text):
-    """(value with the tensors in it treated, how to write that); the very value when none concerns us."""
+def is_result(value):
+    """True for a tensor that something computed, or may have. What is trained (a parameter, another leaf) is none: a list of parameters is an
+    optimizer's, and must have the very ones."""
     import torch
 
+    return isinstance(value, torch.Tensor) and not isinstance(value, torch.nn.Parameter) and not (value.is_leaf and value.requires_grad)
+
+
+def each_tensor(value, concerns, treat, text):
+    """(value with the results in it treated, how to write that); the very value when none concerns us, or some of its tensors are none."""
+    import torch
+
+    parts = value if type(value) in (tuple, list) else value.values() if type(value) is dict else (value,)
+    if any(isinstance(v, torch.Tensor) and not is_result(v) for v in parts):
+        return value, None
     if isinstance(value, torch.Tensor):
         return (treat(value), text) if concerns(value) else (value, None)
     if type(value) in (tuple, list) and any(isinstance(v, torch.Tensor) and concerns(v) for v in value):
