@@ -76,6 +76,33 @@ def test_what_is_read_later_stays(on_cpu):
     assert not entry["applied"], entry
 
 
+def test_names_of_an_inner_and_of_an_outer_block_that_end_at_one_line(on_cpu):
+    """As KAIR's load_network: the rendered text is Python, and what is deleted already is left alone."""
+    entry = on_cpu("""
+        import torch
+        torch.save({"a": torch.ones(1)}, "a.pt")
+        def load(strict, bare):
+            loaded = torch.load("a.pt")
+            if strict:
+                kept = {key: value for key, value in loaded.items()}
+                print(kept)
+            else:
+                part = {key: value for key, value in loaded.items()}
+                kept = part["a"]
+                print(kept, part)
+        def replace():
+            loaded = torch.load("a.pt")
+            print(loaded)
+            del loaded
+        for strict in (True, False):
+            load(strict, True)
+        replace()
+        """, "release_checkpoint").document["changes"][0]  # fmt: skip
+    assert entry["applied"], entry
+    added = [row[1:] for row in entry["patch"].splitlines() if row.startswith("+") and not row.startswith("+++")]
+    assert added == ["        part = None", "    loaded = None", "    kept = None"], entry["patch"]
+
+
 TRAINED = """
     import torch
     from torch import nn

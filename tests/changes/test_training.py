@@ -52,6 +52,24 @@ def test_checkpointed_blocks_keep_their_inputs_only(saves):
     assert [place["module"] for place in entry["places"]] == [f"blocks.{n}" for n in range(8)]
 
 
+def test_a_trainer_that_keeps_its_last_output_beside_its_model(on_cpu):
+    """As KAIR's ModelPlain: the statement that calls the model names a tensor, too, and the model is first called to evaluate."""
+    program = ADAM.replace(".cuda()", "").replace(', device="cuda"', "").replace("4096, 512", "16, 512") + """
+    class Trainer:
+        def run(self):
+            self.out = self.net(self.x)
+
+    trainer = Trainer()
+    trainer.net, trainer.x = Net(), torch.randn(4, 512)
+    with torch.no_grad():
+        trainer.run()
+    trainer.run()
+    trainer.out.sum().backward()
+    """
+    entry = on_cpu(program, "checkpoint").change("checkpoint")
+    assert entry["applied"] and entry["effective"] == 16, entry
+
+
 def test_every_second_block_keeps_half(saves):
     before, after, entry = saves(ADAM, "checkpoint=2")
     assert 3 * BLOCK <= before.allocated - after.allocated <= 4 * BLOCK

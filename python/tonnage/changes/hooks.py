@@ -66,7 +66,8 @@ def value_of(frame, name):
     if frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.version_info < (3, 13):
         variables.clear()
     for part in rest:
-        value = getattr(value, "__dict__", {}).get(part) or getattr(value, "_modules", {}).get(part)
+        attributes = getattr(value, "__dict__", {})
+        value = attributes[part] if part in attributes else getattr(value, "_modules", {}).get(part)
     return value
 
 

@@ -56,7 +56,7 @@ def _release(change, source, scope, name):
         return
     block = _common_block(source, scope, nodes)
     last = next((statement for statement in reversed(block) if _contains(statement, nodes)), None)
-    if last is None or isinstance(last, ast.Return) or not _is_bound_first(nodes) or _trains(source, last):
+    if last is None or isinstance(last, (ast.Return, ast.Delete)) or not _is_bound_first(nodes) or _trains(source, last):
         return
     change.edits(source).insert_after(last, "%s = None" % name)
     change.note(wrap.place_of(source, last), "%s is let go" % name)

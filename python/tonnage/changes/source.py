@@ -168,8 +168,8 @@ class Edits:
     def __init__(self, source):
         self.source = source
         self.spans = []  # (line, column, end line, end column, new text)
-        self.before = {}  # line -> [(whose indentation, line of text)]
-        self.after = {}
+        self.before = {}  # line -> lines of text
+        self.after = {}  # line -> [(indentation, lines of text)]
         self.wraps = []  # (first line, last line, header)
         self.removed = set()
 
@@ -195,7 +195,8 @@ class Edits:
     def insert_after(self, statement, *lines):
         """Lines behind a statement, with its indentation."""
         self._alone(statement)
-        self.after.setdefault(statement.end_lineno, []).extend(self._indented(_first_line(statement), lines))
+        first = _first_line(statement)
+        self.after.setdefault(statement.end_lineno, []).append((len(self.source.indent(first)), self._indented(first, lines)))
 
     def insert_at_top(self, *lines):
         """Lines behind the module's docstring and its imports from __future__, and in front of everything else."""
@@ -297,8 +298,9 @@ class _Plan:
         if number not in self.removed and number not in self.swallowed:
             row = self.rows[number]
             yield row if not row.strip() or self.source.inside_string(number) else _shifted(more, row)
-        for row in self.after.get(number, ()):
-            yield more + row if row else row
+        for _, rows in sorted(self.after.get(number, ()), key=lambda one: -one[0]):  # the inner block's, then the outer's
+            for row in rows:
+                yield more + row if row else row
 
 
 def _shifted(indent, text):
