@@ -380,11 +380,13 @@ eval:
 FILES = {
     "conf.yaml": YAML,
     "conf.json": '{"eval": {"batch_size": 64}, "list": [{"batch_size": 3}],\n "train": {"batch_size": 16,\n  "grad_accum_steps": 1}}',
+    "remarks.json": '{ // how to train\n "train": { /* per\n device */ "batch_size": 16, // not 4\n  # one update\n  "grad_accum_steps": 1}} // end\n',
     "conf.toml": "title = 'x'\n[train]\nbatch_size = 16 # per device\ngrad_accum_steps = 1\n[eval]\nbatch_size = 64\n",
 }
 READS = {
     "conf.yaml": ("sys, yaml", "config = yaml.safe_load(open(sys.argv[1]))"),
     "conf.json": ("sys, json, pathlib", "config = json.loads(pathlib.Path(sys.argv[1]).read_text())"),
+    "remarks.json": ("sys, json, re", r"config = json.loads(re.sub(r'//.*|#.*|/\*[\s\S]*?\*/', '', open(sys.argv[1]).read()))"),
     "conf.toml": ("sys, tomllib", "config = tomllib.load(open(sys.argv[1], 'rb'))"),
 }
 

@@ -147,9 +147,9 @@ def _toml(lines):
 
 
 class _Json:
-    """A walk over a JSON text that keeps where the values stand."""
+    """A walk over a JSON text that keeps where the values stand; past comments, which a program takes out itself."""
 
-    _SPACE = re.compile(r"[ \t\r\n]*")
+    _SPACE = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|#[^\n]*|/\*.*?\*/)*", re.DOTALL)
 
     def __init__(self, text):
         self.text, self.found = text, []
