@@ -1,30 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention through torch's scaled_dot_product_attention, which does not keep the weights of all pairs.
 
-In the text: `w = (q @ k.transpose(-2, -1) / s).softmax(-1)` followed by `w @ v`. Models of transformers that were
+In the text: attention that is written out by hand (attention.py). Models of transformers that were
 told to use `attn_implementation="eager"` are told "sdpa". torch's MultiheadAttention takes it where nobody asks for the weights:
 `y, _ = attention(q, k, v)` and `attention(q, k, v)[0]` throw them away.
 """
 
 import ast
 
-from . import arguments, code, wrap
-from .source import Conflict
+from . import arguments, attention, code, wrap
 
-_FUNCTIONS = ("F", "torch", "functional", "nn.functional", "torch.nn.functional")
 _WEIGHTS = "need_weights"
 _HOW_WEIGHTS = ("Call MultiheadAttention with need_weights=False: nobody reads its weights, and it takes scaled_dot_product_attention then, "
                 "which does not keep them. Where it has dropout, other elements are dropped.")
 _HOW = "Use torch.nn.functional.scaled_dot_product_attention: it does not keep the attention weights."
+_HOW_DROPOUT = _HOW[:-1] + ". Its dropout drops other elements, as another seed does."
 
 
 def edit(change, source):
     """Finds attention by the formula in one file."""
-    for statement in source.all(ast.Assign):
-        if len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
-            found = _scores(source, _softmax(statement.value))
-            if found is not None:
-                _replace(change, source, statement, statement.targets[0].id, *found)
+    for found in attention.find(source):
+        _replace(change, source, found)
     for word in source.all(ast.keyword):
         if word.arg in ("attn_implementation", "_attn_implementation"):
             if isinstance(word.value, ast.Constant) and word.value.value == "eager":
@@ -59,54 +55,40 @@ def _is_attention(call):
     return takes and None not in words and not words & {_WEIGHTS, "average_attn_weights"} and code.last(call.func) != "MultiheadAttention"
 
 
-def _softmax(node):
-    """What a softmax over the last dimension is taken of, or None."""
-    if not isinstance(node, ast.Call) or code.last(node.func) != "softmax":
-        return None
-    arguments_ = list(node.args)
-    is_method = isinstance(node.func, ast.Attribute) and code.dotted(node.func.value) not in _FUNCTIONS
-    inner = node.func.value if is_method else arguments_.pop(0) if arguments_ else None
-    word = code.keyword(node, "dim")
-    dim = word.value if word is not None else arguments_[0] if arguments_ else None
-    last = isinstance(dim, ast.UnaryOp) and isinstance(dim.op, ast.USub) and getattr(dim.operand, "value", 0) == 1
-    return inner if last and len(node.keywords) <= 1 else None
-
-
-def _scores(source, node):
-    """(q, k, scale as text) of q @ k^T with a scale, or None."""
-    scale = "1.0"
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Div, ast.Mult)):
-        factor = source.of(node.right)
-        scale = "1 / (%s)" % factor if isinstance(node.op, ast.Div) else factor
-        node = node.left
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-        q, k = node.left, node.right
-    elif isinstance(node, ast.Call) and code.last(node.func) in ("matmul", "bmm") and len(node.args) == 2:
-        q, k = node.args
-    else:
-        return None
-    if not isinstance(k, ast.Call) or not isinstance(k.func, ast.Attribute):
-        return None
-    if k.func.attr == "transpose" and [source.of(argument) for argument in k.args] not in (["-2", "-1"], ["-1", "-2"]):
-        return None
-    if k.func.attr not in ("transpose",) or (isinstance(q, ast.BinOp)):
-        return None
-    return source.of(q), source.of(k.func.value), scale
-
-
-def _replace(change, source, statement, name, q, k, scale):
-    uses = [node for node in ast.walk(source.scope(statement)) if isinstance(node, ast.Name) and node.id == name]
-    product = source.parents.get(uses[-1]) if len(uses) == 2 else None
-    if not isinstance(product, ast.BinOp) or not isinstance(product.op, ast.MatMult) or product.left is not uses[-1]:
-        return
-    if source.statement(product).lineno <= statement.lineno:
-        raise Conflict("the weights are used before they are made")
+def _replace(change, source, one):
+    """An Attention becomes a call."""
     edits = change.edits(source)
-    edits.replace(product, "torch.nn.functional.scaled_dot_product_attention(%s, %s, %s, scale=%s)" % (
-        q, k, source.of(product.right), scale))
-    edits.remove(statement)
+    mask = _mask(edits, source, one)
+    more = ".unsqueeze(1)" if one.rank == 3 else ""  # three dimensions have no kernel that keeps no scores
+    words = ["%s%s" % (text, more) for text in (one.q, one.k, one.v)]
+    if mask is not None:
+        words.append("attn_mask=%s" % mask)
+    if one.dropout is not None:
+        words.append("dropout_p=%s" % one.dropout)
+    words.append("scale=%s" % (" * ".join("(%s)" % text for text in one.scale) if len(one.scale) > 1 else (one.scale or ["1.0"])[0]))
+    called = "torch.nn.functional.scaled_dot_product_attention(%s)%s" % (", ".join(words), ".squeeze(1)" if more else "")
+    edits.replace(one.product, one.out % called)
+    for statement in one.removed:
+        edits.remove(statement)
     code.need_import(edits, "torch")
-    _tell(change, source, statement, "scaled_dot_product_attention (keeps no scores)")
+    _tell(change, source, source.statement(one.product), "scaled_dot_product_attention (keeps no scores)",
+          _HOW if one.dropout is None else _HOW_DROPOUT)
+
+
+def _mask(edits, source, one):
+    """The text of attn_mask, or None. What is masked in a statement of its own is bound to a name there."""
+    if not one.masks:
+        return None
+    statement, text = one.masks[0]
+    text = text.replace("{q}", one.q)
+    if one.rank == 3:
+        text = "(%s).unsqueeze(-3)" % text
+    if statement is None:
+        return text
+    name = next(name for name in ("score_mask", "mask_of_scores", "score_mask_") if name not in source.names())
+    edits.insert_before(one.made, "%s = None" % name)
+    edits.replace(statement, "%s = %s" % (name, text))
+    return name
 
 
 def _tell(change, source, node, what, how=_HOW):
