@@ -295,6 +295,72 @@ def test_checkpointing_that_moves_a_buffer_twice_says_so(on_cpu):
     assert entry["effective"] == 4 and entry["results"] == "different_training"
 
 
+MOVES = {
+    "a function that is given them": """
+    def turn(held):
+        with torch.no_grad():
+            held[0][:] = held[0] * 0.5 + 1
+
+    class Moving(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("u0", torch.zeros(8))
+
+        @property
+        def u(self):
+            return [self.u0]
+
+        def forward(self, x):
+            turn(self.u)
+            return x * self.u0
+""",
+    "torch's function": """
+    class Moving(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("stored_mean", torch.zeros(8))
+            self.register_buffer("stored_var", torch.ones(8))
+
+        def forward(self, x):
+            return nn.functional.batch_norm(x, self.stored_mean, self.stored_var, None, None, self.training, 0.1)
+""",
+    "torch's spectral norm": """
+    def Moving():
+        return nn.utils.spectral_norm(nn.Linear(8, 8))
+""",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("by", list(MOVES))
+def test_buffers_that_something_else_moves_are_seen(on_cpu, by):
+    """As BigGAN's power iterations and its own batch norm."""
+    program = GRADIENTS.replace("    class Block", MOVES[by].lstrip("\n") + "\n    class Block") % "Moving()"
+    for change, effective in (("checkpoint", 4), ("accumulate=2", None)):
+        entry = on_cpu(program, change).document["changes"][0]
+        assert entry["results"] == "different_training" and (effective is None or entry["effective"] == effective), (change, entry)
+
+
+def test_a_buffer_that_the_first_call_sets_up_moves_nothing(on_cpu):
+    program = GRADIENTS.replace("    class Block", """    class Moving(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("shift", torch.zeros(8))
+            self.ready = False
+
+        def set_up(self, x, into):
+            into["shift"].copy_(x.detach().mean(0))
+
+        def forward(self, x):
+            if not self.ready:
+                self.set_up(x, self._buffers)
+                self.ready = True
+            return x - self.shift
+
+    class Block""") % "Moving()"
+    entry = on_cpu(program, "checkpoint").change("checkpoint")
+    assert entry["effective"] == 4 and entry["results"] == "same_up_to_rounding", entry
+
+
 def test_only_the_blocks_of_a_sequential_that_holds_more_are_checkpointed(on_cpu):
     """As a ResNet's children in one Sequential: an activation in place would change what a block in front of it has to keep."""
     program = (GRADIENTS % "nn.LayerNorm(8)").replace("nn.Sequential(*(Block() for _ in range(4)))",

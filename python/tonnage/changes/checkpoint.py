@@ -34,6 +34,8 @@ class _Checkpoint:
         self.seen = set()  # ids of modules that were looked at, and of all modules inside them
         self.optimizers = []  # (place where an optimizer was made, modules that have names there)
         self.handle = []
+        self.computed_again = weakref.WeakSet()  # parts of the blocks
+        self.watched = moving_state.Watch(change, self.moves)
 
     def install(self):
         guarded = self.change.guarded
@@ -61,6 +63,7 @@ class _Checkpoint:
     def called(self, root, frame):
         import torch
 
+        self.watched.called(root)
         if id(root) in self.seen or not root.training or not torch.is_grad_enabled():
             return
         self.seen.update(id(module) for module in root.modules())
@@ -84,9 +87,9 @@ class _Checkpoint:
         place = hooks.place(frame)
         kind = type(found[0][1]).__name__
         moving = next((part for name, block in chosen for part in [moving_state.of(block)] if part is not None), None)
+        self.computed_again.update(part for name, block in chosen for part in block.modules())
         if moving is not None:
-            self.change.weaken(table.DIFFERENT)
-            arguments.say(self.change, _MOVING % type(moving).__name__)
+            self.moves([moving])
         for name, block in chosen:
             self.change.note(place, "%s is computed again in backward" % kind, module=name)
         self.change.effect(len(chosen))
@@ -94,6 +97,13 @@ class _Checkpoint:
         arguments.say(self.change, _HOW % (len(chosen), kind, which))
         self.make_patch(torch, root, found, place, frame, own)
         self.optimizers.clear()
+
+    def moves(self, parts):
+        """These parts move buffers; only what is computed again counts."""
+        part = next((part for part in parts if part in self.computed_again), None)
+        if part is not None:
+            self.change.weaken(table.DIFFERENT)
+            arguments.say(self.change, _MOVING % type(part).__name__)
 
     # ---- the patch ----
 

@@ -167,7 +167,14 @@ def watch_what_sees_pieces(change):
     counts = weakref.WeakKeyDictionary()  # a model -> how often it was called
     made, known = weakref.WeakSet(), weakref.WeakSet()  # layers; those of models that were called
 
+    def moves(parts):
+        change.weaken(table.DIFFERENT)
+        arguments.say(change, _MOVING % type(parts[0]).__name__)
+
+    watched = moving_state.Watch(change, moves)
+
     def called(root, frame):
+        watched.called(root)
         counts[root] = count = counts.get(root, 0) + 1
         if count & (count - 1):
             return  # a layer may be thawed later: it is looked at again, ever more seldom
@@ -178,8 +185,7 @@ def watch_what_sees_pieces(change):
             arguments.say(change, _BATCH_NORM)
         part = moving_state.of(root) if root.training and count == 1 else None
         if part is not None:
-            change.weaken(table.DIFFERENT)
-            arguments.say(change, _MOVING % type(part).__name__)
+            moves([part])
 
     def watch(module):
         cls = module._NormBase

@@ -6,16 +6,22 @@ training. Batch normalisation does the same and is treated by itself (held_back.
 
 Read in the text of the module's classes, from `forward` on through its own methods: an in-place method of a buffer or of its `.data`, an
 assignment to a part of it, or one that reads it, too. What is assigned without being read is a cache, and is made anew. Of torch's layers
-(torch.nn.modules), whose buffers are moved in C++, those for single instances move theirs where they keep running statistics.
+(torch.nn.modules), whose buffers are moved in C++, those for single instances move theirs where they keep running statistics, and so does
+a module that gives its own to torch's functions of those names.
+
+What is done elsewhere, as by a function that is given the buffers, or by torch's spectral_norm, is seen (Watch): PyTorch counts what is
+written in place to a tensor (Tensor._version).
 """
 
 import ast
 import inspect
 import sys
 import textwrap
+import weakref
 
 _CARRIES = ("to", "cuda", "cpu", "float", "half", "type", "type_as", "contiguous")
 _SETS = ("fill_", "zero_")  # to a constant: twice is as good as once, such as a flag that a first batch was seen
+_NORMS = ("batch_norm", "instance_norm")  # of torch.nn.functional: what is behind their input is moved
 _READ = {}  # class -> names of buffers that forward moves
 
 
@@ -30,6 +36,44 @@ def moves(part):
     if not buffers or not part.training:
         return False
     return _keeps_statistics(part) or not buffers.isdisjoint(_moved_by(type(part)))
+
+
+class Watch:
+    """Sees which buffers a model's second call in training writes to: the first may set up what stays."""
+
+    def __init__(self, change, tell):
+        self.look = change.guarded(self._after)
+        self.tell = tell  # called with the modules that have such buffers
+        self.calls = weakref.WeakKeyDictionary()
+
+    def called(self, root):
+        """Before a call of a model."""
+        torch = sys.modules["torch"]
+        if not root.training or not torch.is_grad_enabled() or hasattr(root, "_orig_mod"):  # not what torch.compile() made: it would compile again
+            return
+        self.calls[root] = count = self.calls.get(root, 0) + 1
+        if count != 2:
+            return
+        before = [(part, name, buffer, buffer._version) for part in root.modules() if not _is_batch_norm(part)
+                  for name, buffer in part._buffers.items() if buffer is not None and not buffer.is_inference()]
+        if before:
+            handle = root.register_forward_hook(lambda module, args, output: self.look(handle, before))
+
+    def _after(self, handle, before):
+        handle.remove()
+        moved = [part for part, name, buffer, version in before if buffer._version != version and name not in _set_by(type(part))]
+        if moved:
+            self.tell(moved)
+
+
+def _is_batch_norm(part):
+    return isinstance(part, sys.modules["torch.nn.modules.batchnorm"]._BatchNorm)
+
+
+def _set_by(cls):
+    """Names of attributes that the methods of a class fill with constants."""
+    calls = [node for method in _methods(cls).values() for node in ast.walk(method) if isinstance(node, ast.Call)]
+    return {_base(call.func.value) for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr in _SETS}
 
 
 def _keeps_statistics(part):
@@ -75,6 +119,9 @@ def _moved_at(node):
     """Names of attributes of `self` that this node alone moves."""
     if isinstance(node, ast.Call):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name in _NORMS:
+            words = [word.value for word in node.keywords if word.arg in ("running_mean", "running_var")]
+            return {_base(argument) for argument in node.args[1:3] + words} - {None}
         if "inplace" not in name and (not name.endswith("_") or name.endswith("__")):
             return set()
         if name in _SETS and all(isinstance(argument, ast.Constant) for argument in node.args):

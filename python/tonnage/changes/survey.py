@@ -147,9 +147,15 @@ def install(change):
             if found:
                 declared("configurator", found)
 
+    def moves(parts):
+        facts.moving_state = True
+
+    watched = moving_state.Watch(change, moves)
+
     def called(module, frame):
         import torch
 
+        watched.called(module)
         if module.training:
             facts.calls_in_training_mode += 1
             trained.add(module)
