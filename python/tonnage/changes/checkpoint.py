@@ -101,7 +101,7 @@ class _Checkpoint:
     def moves(self, parts):
         """These parts move buffers; only what is computed again counts."""
         part = next((part for part in parts if part in self.computed_again), None)
-        if part is not None:
+        if part is not None and self.change.results != table.DIFFERENT:
             self.change.weaken(table.DIFFERENT)
             arguments.say(self.change, _MOVING % type(part).__name__)
 
