@@ -439,6 +439,16 @@ def test_an_option_that_is_not_given_has_the_value_of_the_configuration():
     assert found["option_batch"][0] == ("--batch-size 16", 2)
 
 
+def test_accumulation_of_two_models_is_set_for_both():
+    """As BigGAN's; where the two say other things, none is."""
+    of_each = [option("--num_G_accumulations", 1), option("--num_D_accumulations", 1), option("--num_standing_accumulations", 16)]
+    rows = offered(option("--batch_size", 50), *of_each)["option_accumulate"][1]
+    assert rows[0] == ("--batch_size 25 --num_G_accumulations 2 --num_D_accumulations 2", 2)
+    assert offered(option("--batch_size", 50), *of_each)["option_accumulate"][1][0] == rows[0]
+    assert "option_accumulate" not in offered(option("--batch_size", 50), option("--num_G_accumulations", 1), option("--num_D_accumulations", 4))
+    assert "option_accumulate" not in offered(option("--batch_size", 50), option("--accumulate", 1), option("--log_accumulated_steps", 1))
+
+
 def test_pieces_that_the_program_cuts_a_batch_into():
     promise, rows = offered(option("--batch_size", 60), option("--batch_chunk", 1))["option_accumulate"]
     assert promise == "same_up_to_rounding" and rows[:4] == [("--batch_chunk %d" % k, k) for k in (2, 3, 4, 5)]

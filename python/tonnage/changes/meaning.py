@@ -17,7 +17,8 @@ _SMALL = ({"micro"}, {"microbatch"}, {"mbs"}, {"per", "device"}, {"device"}, {"p
 _BATCH = {"batch", "batchsize", "bs", "bsz", "microbatch", "mbs", "b", "microbatchsize"}
 _OTHER_PARTS = {"eval", "evaluation", "val", "valid", "validation", "test", "infer", "inference", "predict", "prediction",
                 "generation", "sample", "sampling", "rollout"}  # of a configuration
-_ACCUMULATION = re.compile(r"^(accum|accumulate|accumulation|accumulated|gradaccum)$")
+_MODELS = {"g", "d", "gen", "disc", "generator", "discriminator", "actor", "critic"}  # that are trained beside each other: all are set
+_ACCUMULATION = re.compile(r"^(accum|accumulate|accumulations?|accumulated|gradaccum)$")
 _ACCUMULATIONS = ({"grad", "acc"}, {"gradient", "acc"}, {"update", "freq"}, {"iter", "size"})
 _CHUNKS = ({"batch", "chunk"}, {"batch", "chunks"}, {"num", "microbatches"}, {"num", "micro", "batches"}, {"batch", "splits"},
            {"batch", "split"})  # fmt: skip
@@ -77,12 +78,16 @@ def by_role(options, others=()):
     configuration has under the same name."""
     chosen = _chosen([option for option in options if option.spellings])
     for more in others:
-        for of, option in _chosen(more).items():
+        theirs = _chosen(more)
+        twins = theirs.pop("twins", None)
+        for of, option in theirs.items():
             mine = chosen.get(of)
             if mine is not None and mine.value is None and words(mine.name) == words(option.name):
                 chosen[of] = mine._replace(value=option.value)
             elif option.spellings and (mine is None or mine.value is None):
                 chosen[of] = option
+        if twins is not None and chosen["accumulation"] is theirs["accumulation"]:
+            chosen["twins"] = twins
     return chosen
 
 
@@ -99,6 +104,10 @@ def _chosen(options):
         several.sort(key=_rank)
         if of not in ("batch", "accumulation") or len(several) == 1 or _rank(several[0])[:2] < _rank(several[1])[:2]:
             chosen[of] = several[0]
+        elif of == "accumulation":
+            of_models = [option for option in several if words(option.name) & _MODELS]
+            if len(of_models) > 1 and len({option.value for option in of_models}) == 1:
+                chosen[of], chosen["twins"] = of_models[0], of_models[1:]
     said = words(chosen["batch"].name) if "batch" in chosen and len(found["batch"]) > 1 else set()
     if "micro" in "".join(said) or {"batch", "gpu"} <= said:
         chosen.setdefault("total", found["batch"][1])  # --batch_size 64 --microbatch 8, --batch 64 --batch-gpu 8: the first is the whole
@@ -149,7 +158,8 @@ def _accumulation(chosen, batches):
         rows = [(written(chunks, before * k), k) for k in _pieces(size // before) if size % before == 0]
     elif often is not None and size:
         before = often.value if _positive(often.value) else 1
-        rows = [("%s %s" % (written(batch, batch.value // k), written(often, before * k)), k) for k in _pieces(batch.value)]
+        every = [often, *chosen.get("twins", ())]
+        rows = [(" ".join([written(batch, batch.value // k)] + [written(each, before * k) for each in every]), k) for k in _pieces(batch.value)]
     else:
         return None
     return "option_accumulate", "smaller batches, accumulated: the program's own options", "same_up_to_rounding", rows
