@@ -418,6 +418,16 @@ def test_a_file_that_the_program_does_not_read_is_no_change(virtual, options_pyt
     assert not after.document["changes"][0]["applied"]
 
 
+def test_batch_normalisation_makes_accumulation_by_the_own_options_another_training(virtual):
+    """The list says why."""
+    main = "train(int(os.environ.get('BATCH_SIZE', 32)), int(os.getenv('GRAD_ACCUM_STEPS', '1')))"
+    program = (TRAINS % {"imports": "os", "main": main, "loss": MEAN}).replace("torch.nn.ReLU()", "torch.nn.BatchNorm1d(256)")
+    offered = next(row for row in survey(virtual(program, "survey", BATCH_SIZE="16"))["possible"] if row["id"] == "option_accumulate")
+    assert offered["results"] == "different_training"
+    entry = virtual(program, "option_accumulate=" + offered["values"][0], BATCH_SIZE="16").change("option_accumulate")
+    assert entry["results"] == "different_training" and "batch normalisation sees the smaller batches" in entry["how"]
+
+
 def test_variables_of_the_environment(virtual):
     """As they are read: os.environ.get, os.getenv, os.environ[...]."""
     main = "train(int(os.environ.get('BATCH_SIZE', 32)), int(os.getenv('GRAD_ACCUM_STEPS', '1')))"

@@ -6,7 +6,7 @@ they did is told by pace.py."""
 import os
 import sys
 
-from . import config_files, library_calls, table
+from . import config_files, held_back, library_calls, table
 from .option import ENVIRONMENT, FILE
 
 
@@ -33,6 +33,8 @@ def install(change):
         if path.endswith(".py"):
             library_calls.edit(change, path, values)
     change.how = _how(typed, variables, files)
+    if change.id == "option_accumulate":
+        held_back.watch_what_sees_pieces(change)  # which says why it is another training
     if typed or variables:
         change.note(None, change.value)
         change.effect()
