@@ -521,6 +521,46 @@ def test_accumulation_saves_activations_and_so_does_its_patch(saves):
     assert {place["line"] for place in entry["places"]} >= {8, 13, 14, 15, 16}
 
 
+ENDLESS = """
+    import sys, torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    def batches(size):
+        data = TensorDataset(torch.randn(32, 8))
+        loader = iter(DataLoader(data, size, shuffle=True))
+        other = DataLoader(data, size, shuffle=False)
+        while True:
+            try:
+                yield next(loader)
+            except StopIteration:
+                loader = iter(
+                    DataLoader(
+                        data, size, shuffle=True
+                    )
+                )
+                yield next(loader)
+
+    model = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    source = batches(16)
+    for step in range(int(sys.argv[1])):
+        x, = next(source)
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        print(len(x))
+"""
+
+
+def test_the_patch_has_each_place_that_makes_the_loader_anew(on_cpu):
+    """As glow's: a trial that ends in the first epoch never sees the second place, and the patch would run out of memory in the second epoch."""
+    entry = on_cpu(ENDLESS, "accumulate=2", arguments=["1"]).change("accumulate")
+    assert entry["patch"].count("size // 2") == 2, entry["patch"]
+    patched = on_cpu(ENDLESS, patch=entry["patch"], arguments=["5"])
+    assert patched.stdout.split() == ["8"] * 10, patched.stdout
+
+
 @pytest.mark.parametrize("size, written", [("16384", "size // 4"), ("2", "max(1, size // 4)")])
 def test_an_evaluation_whose_loader_the_same_call_makes_has_smaller_batches_too(saves, size, written):
     """The patch sets one size for both: the trial does so, too. An evaluation in batches of 16384 would have the peak."""
