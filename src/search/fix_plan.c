@@ -84,7 +84,8 @@ add_single(struct tn_fix_search *search, const struct tn_possible_change *row, c
 	/* Of what suits the kind of program it may be seen that it cannot be enough: then it takes its turn with the others. So it is of
 	 * the allocator's settings: what is missing are bytes of tensors. */
 	bool settings = facts->choice == TN_CHOICE_SETTINGS && !search->host;
-	bool seen = (row->at_most != TN_NO_FIGURE || settings) && !not_of_room, first = remedies && !(seen && most < search->missing);
+	bool seen = (row->at_most != TN_NO_FIGURE || settings) && !not_of_room;
+	bool first = remedies && !(seen && most < search->missing);
 	bool hopeless = !first && search->missing != TN_NO_FIGURE && most < search->missing / TN_FIX_LEAST_SHARE;
 	struct tn_attempt *attempt = part != NULL && title != NULL && !is_tried(search, part)
 	                                 ? add_attempt(search, title, row->results)
