@@ -138,6 +138,10 @@ OTHER = {
     "weights that are returned": FOUR + "att = F.softmax(q @ k.transpose(-2, -1), dim=-1)\nreturn (att @ v)" + JOIN.strip() + " + 0 * att.sum()\n",
     "weights that are kept": FOUR + "att = F.softmax(q @ k.transpose(-2, -1), dim=-1)\nself.kept = att\nreturn (att @ v)" + JOIN,
     "scores that are printed": FOUR + "s = q @ k.transpose(-2, -1)\nfirst = s[0]\natt = F.softmax(s, dim=-1)\nreturn (att @ v)" + JOIN,
+    "scores that are read later": FOUR + "s = q @ k.transpose(-2, -1)\natt = F.softmax(s, dim=-1)\ny = (att @ v)" + JOIN + "return y + s.mean()\n",
+    "scores that are read beside": FOUR + "s = q @ k.transpose(-2, -1)\nreturn (F.softmax(s, dim=-1) @ v)" + JOIN.strip() + " + s.mean()\n",
+    "weights that may be bound again": FOUR + "att = F.softmax(q @ k.transpose(-2, -1), dim=-1)\ny = (att @ v)" + JOIN
+                                       + "if mask is None:\n    att = y\nreturn y + att.mean()\n",
     "another dimension": FOUR + "att = F.softmax(q @ k.transpose(-2, -1), dim=-2)\nreturn (att @ v)" + JOIN,
     "scaled behind a bias": FOUR + "s = q @ k.transpose(-2, -1) + self.bias\natt = F.softmax(s * 2, dim=-1)\nreturn (att @ v)" + JOIN,
     "keys that are bound again": FOUR + "s = q @ k.transpose(-2, -1)\nk = v * 2\natt = F.softmax(s, dim=-1)\nreturn (att @ v + k)" + JOIN,

@@ -78,7 +78,7 @@ def _read(source, call, scores, dim):
     _take_values(source, one)
     if one.rank not in (None, 3, 4) or len(one.masks) > 1 or dim not in (-1, (one.rank or 0) - 1):
         raise Unlike
-    _check_names(source, one)
+    _check_names(source, one, call)
     return one
 
 
@@ -96,40 +96,33 @@ def _upwards(source, node):
             node = parent
         elif isinstance(parent, ast.Assign) and parent.value is node:
             statements.append(parent)
-            node = _only_use(source, parent, first)
+            node = _next_use(source, parent, first)
         elif isinstance(parent, (ast.BinOp, ast.Call, ast.Attribute)):
             return node, dropouts, statements
         else:
             raise Unlike
 
 
-def _only_use(source, statement, first):
-    """Where the name that a statement binds is read, once, in the same block."""
+def _next_use(source, statement, first):
+    """Where the name that a statement binds is read next, in the same block. That nothing else reads it is seen at the end."""
     if len(statement.targets) != 1 or not isinstance(statement.targets[0], ast.Name):
         raise Unlike
     name, scope, block = statement.targets[0].id, source.scope(statement), source.block(first)
-    uses = [node for node in _names_of(source, scope, name) if node.lineno > statement.end_lineno]
-    if not uses or statement not in block:
+    later = [node for node in _names_of(source, scope, name) if node.lineno > statement.end_lineno and isinstance(node.ctx, ast.Load)]
+    if statement not in block or not later or source.statement(later[0]) not in block or source.scope(later[0]) is not scope:
         raise Unlike
-    use = uses[0] if isinstance(uses[0].ctx, ast.Load) else uses[1] if len(uses) > 1 else uses[0]
-    if not isinstance(use.ctx, ast.Load) or source.statement(use) not in block or source.scope(use) is not scope:
-        raise Unlike
-    in_statement = [node for node in uses if source.statement(node) is source.statement(use)]
-    rest = uses[len(in_statement):]
-    bound_again = any(isinstance(node.ctx, ast.Store) for node in in_statement) or (
-        bool(rest) and isinstance(rest[0].ctx, ast.Store) and not _reads(source.statement(rest[0]), name))
-    if sum(isinstance(node.ctx, ast.Load) for node in in_statement) != 1 or (rest and not bound_again):
-        raise Unlike
-    return use
+    return later[0]
+
+
+def _is_bound(source, node, block):
+    """True where a name is bound anew by a statement of a block."""
+    statement = source.statement(node)
+    return isinstance(node.ctx, ast.Store) and statement in block and node.id not in code.names(statement)
 
 
 def _names_of(source, scope, name):
     nodes = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == name]
     return sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
-
-
-def _reads(statement, name):
-    return name in code.names(statement)
 
 
 # ---- softmax and dropout ----
@@ -205,7 +198,7 @@ def _downwards(source, one, node, statement):
     while True:
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
             node = _take_scale(source, one, node, statement)
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and not _is_product(source, node.right, statement):
             _take_mask(one, None, source.of(node.right))
             node = node.left
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "masked_fill":
@@ -316,7 +309,7 @@ def _take_scores(source, one, node):
         left, right, batch, out = _spec(node)
         row = [letter for letter in out if letter not in batch]
         inner = [letter for letter in left if letter not in out]
-        if len(row) != 2 or len(inner) != 1 or out != batch + row or row[0] not in left or row[1] not in right or sorted(right) != sorted(batch + inner + row[1:]):
+        if len(row) != 2 or len(inner) != 1 or out != batch + row or row[0] not in left or sorted(right) != sorted(batch + inner + row[1:]):
             raise Unlike
         one.rank = len(out)
         one.q = _ordered(source, node.args[1], left, batch + row[:1] + inner)
@@ -432,17 +425,48 @@ def _take_einsum(source, one, node, weights):
     one.product = node
 
 
-def _check_names(source, one):
-    """What is read later than before must mean the same there, and nothing reads the scores."""
+def _check_names(source, one, softmax):
+    """What is read later than before must mean the same there, and nothing else reads scores or weights."""
     last = source.statement(one.product)
+    block, scope = source.block(last), source.scope(last)
     moved = [one.q, one.k] + one.scale + [text for statement, text in one.masks if statement is None]
     chain = set().union(*(code.stored(statement) for statement in one.removed), set())
-    between = [node for node in ast.walk(source.scope(last)) if isinstance(node, ast.stmt) and one.made.lineno <= node.lineno < last.lineno
+    between = [node for node in ast.walk(scope) if isinstance(node, ast.stmt) and one.made.lineno <= node.lineno < last.lineno
                and node not in one.removed and not isinstance(node, (ast.If, ast.FunctionDef))]
     bound = set().union(*(code.stored(statement) for statement in between), set())
     texts = moved + [one.v] + [text for _, text in one.masks]
-    if _names(moved) & bound or _names(texts) & chain or source.block(last) is not source.block(one.made):
+    if _names(moved) & bound or _names(texts) & chain or block is not source.block(one.made):
         raise Unlike
+    ours = [last, source.statement(softmax)] + one.removed + [statement for statement, _ in one.masks]
+    instead = _branches_instead(source, last)
+    for name in chain:
+        nodes = [node for node in _names_of(source, scope, name) if node.lineno >= one.made.lineno and node not in instead]
+        _check_reads(source, nodes, ours, block)
+
+
+def _branches_instead(source, statement):
+    """The nodes of the branches that are run instead of a statement's own."""
+    found = set()
+    while statement is not None:
+        outer = source.parents.get(statement)
+        if isinstance(outer, ast.If):
+            other = outer.orelse if statement in outer.body else outer.body
+            found |= {node for part in other for node in ast.walk(part)}
+        statement = outer
+    return found
+
+
+def _check_reads(source, nodes, ours, block):
+    """nodes: where a name of the scores or weights stands, from the statement on that makes the scores. Each of our statements reads it once."""
+    read = []
+    for node in nodes:
+        statement = source.statement(node)
+        if statement not in ours and _is_bound(source, node, block):
+            return
+        if isinstance(node.ctx, ast.Load):
+            if statement not in ours or statement in read:
+                raise Unlike
+            read.append(statement)
 
 
 def _names(texts):

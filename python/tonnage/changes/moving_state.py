@@ -49,7 +49,7 @@ class Watch:
     def called(self, root):
         """Before a call of a model."""
         torch = sys.modules["torch"]
-        if not root.training or not torch.is_grad_enabled() or hasattr(root, "_orig_mod"):  # not what torch.compile() made: it would compile again
+        if not root.training or not torch.is_grad_enabled() or _takes_no_hook(torch, root):
             return
         self.calls[root] = count = self.calls.get(root, 0) + 1
         if count != 2:
@@ -64,6 +64,11 @@ class Watch:
         moved = [part for part, name, buffer, version in before if buffer._version != version and name not in _set_by(type(part))]
         if moved:
             self.tell(moved)
+
+
+def _takes_no_hook(torch, root):
+    """What torch.compile() has made would be compiled again; torch.jit's modules refuse."""
+    return hasattr(root, "_orig_mod") or root._compiled_call_impl is not None or isinstance(root, torch.jit.ScriptModule)
 
 
 def _is_batch_norm(part):
