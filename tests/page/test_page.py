@@ -36,6 +36,7 @@ def point_of(shown, data, column):
 
 def says(shown, data, column):
     """The readout, the table and the flame graph show that column."""
+    shown.wait_for(column)  # they come with a frame
     held = by_category(data, column)
     total = sum(held.values())
     readout = {row[0]: row[1] for row in shown.rows("#readout")}
