@@ -456,6 +456,8 @@ def test_accumulation_of_two_models_is_set_for_both():
     assert rows[0] == ("--batch_size 25 --num_G_accumulations 2 --num_D_accumulations 2", 2)
     assert offered(option("--batch_size", 50), *of_each)["option_accumulate"][1][0] == rows[0]
     assert "option_accumulate" not in offered(option("--batch_size", 50), option("--num_G_accumulations", 1), option("--num_D_accumulations", 4))
+    settled = [each._replace(spellings=()) for each in of_each]  # of a configuration, which no line can set
+    assert "option_accumulate" not in {row[0] for row in package()[0].offers([option("--batch_size", 50)], [settled])}
     assert "option_accumulate" not in offered(option("--batch_size", 50), option("--accumulate", 1), option("--log_accumulated_steps", 1))
 
 

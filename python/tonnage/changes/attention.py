@@ -296,9 +296,9 @@ def _take_fill(source, one, statement, call):
     if _INFINITE.fullmatch(text.strip()) and "-" in text:
         negated = isinstance(condition, ast.Compare) and len(condition.ops) == 1 and isinstance(condition.ops[0], ast.Eq)
         if negated and getattr(condition.comparators[0], "value", None) in (0, False):
-            one.masks.append((statement, "(%s) != 0" % source.of(condition.left)))
+            one.masks.append((statement, "%s != 0" % _text(source, condition.left)))
         else:
-            one.masks.append((statement, "(%s) == 0" % source.of(condition)))
+            one.masks.append((statement, "%s == 0" % _text(source, condition)))
     else:
         _take_mask(one, statement, "{q}.new_zeros(()).masked_fill(%s, %s)" % (source.of(condition), text))
 

@@ -86,7 +86,7 @@ def by_role(options, others=()):
                 chosen[of] = mine._replace(value=option.value)
             elif option.spellings and (mine is None or mine.value is None):
                 chosen[of] = option
-        if twins is not None and chosen["accumulation"] is theirs["accumulation"]:
+        if twins is not None and chosen.get("accumulation") is theirs["accumulation"]:
             chosen["twins"] = twins
     return chosen
 

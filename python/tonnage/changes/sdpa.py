@@ -14,7 +14,7 @@ _WEIGHTS = "need_weights"
 _HOW_WEIGHTS = ("Call MultiheadAttention with need_weights=False: nobody reads its weights, and it takes scaled_dot_product_attention then, "
                 "which does not keep them. Where it has dropout, other elements are dropped.")
 _HOW = "Use torch.nn.functional.scaled_dot_product_attention: it does not keep the attention weights."
-_HOW_DROPOUT = _HOW[:-1] + ". Its dropout drops other elements, as another seed does."
+_HOW_DROPOUT = _HOW + " Its dropout drops other elements, as another seed does."
 
 
 def edit(change, source):
