@@ -109,9 +109,23 @@ attn *= self.scale
 attn += self.bias
 attn = torch.softmax(attn, 3)
 return (F.dropout(attn, self.dropout.p, self.training) @ v)""" + JOIN,
+    "Llama": FOUR + """
+scores = torch.matmul(q, k.transpose(2, 3)) / math.sqrt(8)
+if mask is not None:
+    scores = scores + mask
+scores = F.softmax(scores.float(), dim=-1).type_as(q)
+output = torch.matmul(scores, v)
+return output""" + JOIN,
+    "GPT-NeoX": FOUR + """
+scores = torch.matmul(q, k.transpose(-1, -2)) * self.scale
+probs = F.softmax(scores, dim=-1, dtype=torch.float32).to(q.dtype)
+return torch.matmul(self.dropout(probs), v)""" + JOIN,
     "in one statement": FOUR + """
 return (F.softmax(q @ k.transpose(-2, -1) / self.temperature, -1) @ v)""" + JOIN,
 }  # fmt: skip
+
+
+IN_32_BITS = ("Llama", "GPT-NeoX")
 
 
 def program(body, rate="0.0"):
@@ -129,8 +143,10 @@ def test_results_and_gradients_are_the_same(on_cpu, form):
     entry = after.change("sdpa")
     assert entry["applied"] and entry["effective"] == 1, entry
     assert entry["patch"].count("scaled_dot_product_attention(") == 1
+    assert max(len(line) for line in entry["patch"].splitlines() if line.startswith("+")) <= 125
     by_hand = on_cpu(program(FORMS[form]), patch=entry["patch"])
-    assert figures(after) == pytest.approx(figures(before), rel=1e-9) and len(figures(before)) == 3
+    near = 1e-6 if form in IN_32_BITS else 1e-9
+    assert figures(after) == pytest.approx(figures(before), rel=near) and len(figures(before)) == 3
     assert by_hand.stdout == after.stdout
 
 

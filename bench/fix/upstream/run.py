@@ -102,7 +102,8 @@ def measure(row, sources, keep):
     first = next((change for change in found.get("changes", []) if change["fits"]), None)
     nothing = next((change for change in found.get("changes", []) if change["id"] == "nothing"), {})
     line = {"script": row["name"], **{name: found.get("unchanged", {}).get(name) for name in FIELDS[1:3]},
-            **{name: found.get(name) for name in ("trials", "seconds_to_first", "seconds")}, "right": False, "as_good": False,
+            "trials": found.get("trials"), "right": False, "as_good": False,
+            **{name: round(found[name], 1) for name in ("seconds_to_first", "seconds") if found.get(name) is not None},
             "cpu": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1),
             "nothing_saves": nothing.get("saved_bytes") if nothing else None}  # fmt: skip
     if first is None:
@@ -143,6 +144,7 @@ def main():
     parser.add_argument("--build", default=commit(), help="the commit that is measured, where it is not this tree's")
     parser.add_argument("--keep", type=pathlib.Path, help="a directory for the documents of fix")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # a patched checkout is put back
     table = tomllib.loads((HERE / "table.toml").read_text())["script"]
     kept = {}
     if arguments.results.exists():
@@ -156,7 +158,7 @@ def main():
         line["right_at_first"] = before.get("right_at_first") or line["right"]
         kept[row["name"]] = line
         with open(arguments.results, "w", newline="") as out:
-            writer = csv.DictWriter(out, FIELDS, restval="", extrasaction="ignore")
+            writer = csv.DictWriter(out, FIELDS, restval="", extrasaction="ignore", lineterminator="\n")
             writer.writeheader()
             writer.writerows(kept[each["name"]] for each in table if each["name"] in kept)
     return told([kept[each["name"]] for each in table if each["name"] in kept])

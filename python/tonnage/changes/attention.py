@@ -3,7 +3,7 @@
 
     scores = q @ k.transpose(-2, -1) * scale        `matmul`, `bmm`, `einsum`; scaled in one statement or in the next
     scores = scores.masked_fill(mask == 0, -inf)    or `scores + mask`; also under an `if`
-    weights = dropout(softmax(scores, dim=-1))      in one statement or in several; modules of the class, too
+    weights = dropout(softmax(scores, dim=-1))      in one statement or in several; modules of the class, too; cast to 32 bits and back
     out = weights @ v                               or `v @ weights.transpose(-2, -1)`
 
 `find` gives an Attention where this is all that is done with scores and weights: what is kept, returned or printed is left alone.
@@ -16,6 +16,7 @@ import re
 from . import code, dimensions
 
 _FUNCTIONS = ("F", "torch", "functional", "nn.functional", "torch.nn.functional")
+_TYPES = ("float", "double", "half", "bfloat16", "float16", "float32", "float64", "dtype")
 _INFINITE = re.compile(r"-?\s*(?:float\(\s*['\"][-+]?inf(?:inity)?['\"]\s*\)|(?:torch|math|np|numpy)\.(?:inf|Inf))", re.IGNORECASE)
 
 
@@ -94,6 +95,8 @@ def _upwards(source, node):
         if _dropped(source, parent) is node:
             dropouts.append(parent)
             node = parent
+        elif _cast(source.parents.get(parent)) is node:  # by a method of it, which is called
+            node = source.parents[parent]
         elif isinstance(parent, ast.Assign) and parent.value is node:
             statements.append(parent)
             node = _next_use(source, parent, first)
@@ -125,7 +128,16 @@ def _names_of(source, scope, name):
     return sorted(nodes, key=lambda node: (node.lineno, node.col_offset))
 
 
-# ---- softmax and dropout ----
+# ---- softmax, casts and dropout ----
+
+
+def _cast(call):
+    """What a call gives in another type, or None: the function computes its softmax in 32 bits at least, and gives the type of q."""
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.keywords:
+        return None
+    name, types = call.func.attr, [code.last(argument) for argument in call.args]
+    casts = name in _TYPES and not types or name == "type_as" or name in ("to", "type") and len(types) == 1 and types[0] in _TYPES
+    return call.func.value if casts else None
 
 
 def _module(source, node, kind):
@@ -146,7 +158,7 @@ def _softmax_of(source, call):
     arguments, told = list(call.args), call
     if module is not None:
         inner, arguments, told = arguments.pop(0) if len(arguments) == 1 else None, module.args, module
-    elif code.last(call.func) != "softmax" or len(call.keywords) > 1:
+    elif code.last(call.func) != "softmax" or not {word.arg for word in call.keywords} <= {"dim", "dtype"}:
         return None
     elif isinstance(call.func, ast.Attribute) and code.dotted(call.func.value) not in _FUNCTIONS:
         inner = call.func.value if getattr(call.func.value, "id", None) != "self" else None
@@ -204,6 +216,8 @@ def _downwards(source, one, node, statement):
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "masked_fill":
             _take_fill(source, one, None, node)
             node = node.func.value
+        elif _cast(node) is not None:
+            node = _cast(node)
         elif isinstance(node, ast.Name):
             node, statement = _made_by(source, one, node.id, statement)
         else:

@@ -10,6 +10,8 @@ import ast
 
 from . import arguments, attention, code, wrap
 
+_FUNCTION = "torch.nn.functional.scaled_dot_product_attention"
+_LONG = 100  # columns
 _WEIGHTS = "need_weights"
 _HOW_WEIGHTS = ("Call MultiheadAttention with need_weights=False: nobody reads its weights, and it takes scaled_dot_product_attention then, "
                 "which does not keep them. Where it has dropout, other elements are dropped.")
@@ -60,19 +62,29 @@ def _replace(change, source, one):
     edits = change.edits(source)
     mask = _mask(edits, source, one)
     more = ".unsqueeze(1)" if one.rank == 3 else ""  # three dimensions have no kernel that keeps no scores
-    words = ["%s%s" % (text, more) for text in (one.q, one.k, one.v)]
+    words = [", ".join("%s%s" % (text, more) for text in (one.q, one.k, one.v))]
     if mask is not None:
         words.append("attn_mask=%s" % mask)
     if one.dropout is not None:
         words.append("dropout_p=%s" % one.dropout)
     words.append("scale=%s" % (" * ".join("(%s)" % text for text in one.scale) if len(one.scale) > 1 else (one.scale or ["1.0"])[0]))
-    called = "torch.nn.functional.scaled_dot_product_attention(%s)%s" % (", ".join(words), ".squeeze(1)" if more else "")
-    edits.replace(one.product, one.out % called)
+    called = _FUNCTION + "(%s)" + (".squeeze(1)" if more else "")
+    edits.replace(one.product, one.out % called % _lines(source, one, words))
     for statement in one.removed:
         edits.remove(statement)
     code.need_import(edits, "torch")
     _tell(change, source, source.statement(one.product), "scaled_dot_product_attention (keeps no scores)",
           _HOW if one.dropout is None else _HOW_DROPOUT)
+
+
+def _lines(source, one, words):
+    """Arguments, a line each where one line of them all would be a long one."""
+    statement = source.statement(one.product)
+    start = statement.col_offset
+    around = len(source.of(statement)) - len(source.of(one.product))
+    if start + around + len(_FUNCTION) + len(", ".join(words)) <= _LONG:
+        return ", ".join(words)
+    return ",".join("\n" + " " * (start + 4) + word for word in words)
 
 
 def _mask(edits, source, one):
