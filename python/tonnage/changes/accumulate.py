@@ -13,20 +13,12 @@ normalisation sees smaller batches: that changes the training.
 """
 
 import ast
-import itertools
-import operator
 import sys
 import weakref
 
 from _tonnage_guest import origin
 
-from . import arguments, code, held_back, hooks, loaders, pieces, rewrite, split, table, turns, zeroing
-from .source import Conflict
-
-_MEAN, _SUM = 1, 2  # torch's numbers of reduction="mean" and "sum"
-_IGNORED_BY_DEFAULT = -100  # of cross_entropy: mostly no target is it
-_DEPTH = 8  # operations behind a loss that are looked at
-_STEP, _ZERO = "== 0", "== 1"
+from . import accumulate_patch, arguments, held_back, hooks, loaders, losses, pieces, split, table, turns, zeroing
 
 
 def install(change):
@@ -103,7 +95,7 @@ class _Accumulation:
         arguments.hugging_face(change, self.for_hugging_face)
         arguments.lightning(change, self.for_lightning)
         held_back.watch_what_sees_pieces(change)
-        change.later.append(self.make_patch)
+        change.later.append(lambda: accumulate_patch.make(self))
 
     # ---- trainers ----
 
@@ -275,10 +267,10 @@ class _Accumulation:
 
         if self.piece is None or not isinstance(loss, torch.Tensor):
             return None
-        ignored = ignored_target(loss.grad_fn) if self.divided else None
+        ignored = losses.ignored_target(loss.grad_fn) if self.divided else None
         if ignored is not None:
             arguments.say(self.change, _IGNORED % ignored)
-        if is_sum(loss.grad_fn):
+        if losses.is_sum(loss.grad_fn):
             self.divided = False
             return None
         return loss / self.piece.ratio if self.piece.ratio > 1 else None
@@ -380,153 +372,12 @@ class _Accumulation:
             frame = frame.f_back
         return None
 
-    # ---- the patch ----
-
-    def make_patch(self):
-        """Edits the loops that were seen, where all of what was seen stands in loops with a backward pass each; else the words must do."""
-        if not self.loaders or "backward" not in self.sites or "step" not in self.sites:
-            return
-        scale = ", divide the loss by %d" % self.pieces if self.divided else ""
-        own = {pace.batches() for pace in self.paces.values()}
-        words = "Update only every %d micro-batches%s, and zero the gradients after the update." % (
-            self.pieces * max(own, default=1), scale)
-        self.change.how = self.change.how.replace(self.words or words, words)
-        self.words = words
-        arguments.say(self.change, words)
-        for name in turns.counters(self.sites["backward"][0]):
-            arguments.say(self.change, "%s counts micro-batches then, %d for each batch: mind what it ends or triggers." % (name, self.pieces))
-        self.change.patches.clear()
-        try:
-            if len(own) > 1:
-                raise _NotOneLoop()
-            for place, size in self.loaders:
-                if loaders.edit_size(self.change, place, size, self.piece_text) is None:
-                    raise _NotOneLoop()
-            self.lengths.edit(self.change, [place for place, _ in self.loaders])
-            self.edit_loops(self.pieces * max(own, default=1))
-        except (Conflict, _NotOneLoop):
-            self.change.patches.clear()
-
-    def edit_loops(self, every):
-        steps = [self.step_at(place) for place in self.sites["backward"]]
-        if len({_region(step) for step in steps}) < len(steps):
-            raise _NotOneLoop()
-        left = {what: list(rows) for what, rows in self.sites.items() if what != "backward"}
-        for step in steps:
-            own = {what: [place for place in rows if self.belongs(place, step)] for what, rows in left.items()}
-            left = {what: [place for place in rows if place not in own[what]] for what, rows in left.items()}
-            self.edit_loop(step, own, every)
-        if any(left.values()) or any(path not in {step.source.path for step in steps} for path in held_back.averages()):
-            raise _NotOneLoop()
-
-    def belongs(self, place, step):
-        """Whether what was seen at a place is of this loop: it stands in it, or in the function that has no other."""
-        text, loop = step.source, _region(step)
-        calls = text.calls_at(place["line"]) if place["file"] == text.path else ()
-        if not calls:
-            return False
-        return _stands_in(text, calls[0], loop) or not any(
-            _stands_in(text, calls[0], other.loop) for other in code.steps(text) if other.loop is not None)
-
-    def step_at(self, place):
-        """The backward pass at a place, in a loop of its function's, or in a function that is called with each piece."""
-        text = rewrite.source_at(place)
-        found = next((step for step in code.steps(text) if step.call.lineno <= place["line"] <= step.call.end_lineno), None) if text is not None else None
-        is_known = found is not None and (found.loop is not None or _counter_of(found, "") is not None)
-        once_each = 0 <= self.used - self.backwards <= 1  # a program may be ended within its last one
-        if not is_known or (found.loop is None and (not once_each or turns.are_given_again())):
-            raise _NotOneLoop()
-        return found
-
-    def edit_loop(self, step, sites, every):
-        text, region = step.source, _region(step)
-        edits, name = self.change.edits(text), code.free_name(text, "micro_step")
-        if turns.is_given_again(text, step.loop):
-            turns.edit_head(edits, text, step.loop, self.pieces)
-        if self.divided and step.loss is not None:
-            whole = text.of(step.loss)
-            simple = isinstance(step.loss, (ast.Name, ast.Attribute, ast.Call, ast.Subscript))
-            divided = "%s / %d" % (whole if simple else "(%s)" % whole, self.pieces)
-            edits.replace(step.loss, "(%s)" % divided if step.loss is step.call.func.value else divided)
-        guards = {statement: what for what in ("zero_before", "step", "zero_after")
-                  for statement in self.statements(text, region, sites.get(what, ()))}
-        averages = held_back.averages().get(text.path, ())
-        if guards or averages:
-            name = _count(edits, step, name)
-        for average in averages:
-            if not _stands_in(text, average, region):
-                raise _NotOneLoop()
-            self.guard(edits, text, average, "if %s %% %d %s:" % (name, every, _STEP))
-        for statement, what in guards.items():
-            # what zeroes in front of the backward pass belongs to a batch's first piece, whatever was fetched by then
-            first = what != "step" and statement.lineno < step.call.lineno
-            self.guard(edits, text, statement, "if %s %% %d %s:" % (name, every, _ZERO if first else _STEP))
-
-    def statements(self, text, loop, places):
-        found, loops = [], zeroing.loops(text)
-        for place in places:
-            calls = text.calls_at(place["line"])
-            statement = text.statement(calls[0]) if calls else None
-            if statement is not None and not _stands_in(text, statement, loop) and self.is_behind(text, statement, loop):
-                continue
-            if (not isinstance(statement, ast.Expr) and statement not in loops) or not _stands_in(text, statement, loop):
-                raise _NotOneLoop()
-            if statement not in found:
-                found.append(statement)
-        return sorted(found, key=lambda node: node.lineno)
-
-    def is_behind(self, text, statement, loop):
-        """An update beside a loop that is given its values again comes after whole batches by itself."""
-        return self.whole and turns.is_given_again(text, loop) and text.scope(statement) is text.scope(loop)
-
-    def guard(self, edits, text, statement, header):
-        first, last, before = edits.wraps[-1] if edits.wraps else (None, None, None)
-        if before == header and last == statement.lineno - 1 and first in [each.lineno for each in text.block(statement)]:
-            edits.wraps[-1] = (first, statement.end_lineno, header)
-        else:
-            edits.wrap([statement], header)
-
 
 _ANEW = "Each batch comes from an iterator of its own, which begins with the same samples: in pieces these are fewer, which is another training."
 _IGNORED = ("The loss is a mean over the targets that are not %d (ignore_index): where pieces hold unequal numbers of them, these weigh a "
             "little differently.")
 _AGAIN = ("The program uses a model again after its update within the same batch: pieces see it without that update, which is "
           "another training.")
-
-
-class _NotOneLoop(Exception):
-    """What was seen does not stand in loops with a backward pass each."""
-
-
-def _region(step):
-    """What one piece runs through: the loop's body, or the function that is called with each."""
-    return step.loop or step.source.scope(step.statement)
-
-
-def _counter_of(step, name):
-    """What a function that is called with each piece counts them in, an attribute of its object or of its own; None where neither is known."""
-    text, function = step.source, step.source.scope(step.statement)
-    if not isinstance(function, ast.FunctionDef) or function.decorator_list:
-        return None
-    outer = text.parents.get(function)
-    if isinstance(outer, ast.ClassDef):
-        return "%s.%s" % (function.args.args[0].arg, name) if function.args.args else None
-    return "%s.%s" % (function.name, name) if isinstance(outer, ast.Module) else None
-
-
-def _count(edits, step, name):
-    """Writes what counts the pieces, and returns its name."""
-    if step.loop is not None:
-        edits.insert_before(step.loop, "%s = 0" % name)
-        edits.insert_before(step.loop.body[0], "%s += 1" % name)
-        return name
-    body, counter = _region(step).body, _counter_of(step, name)
-    first = body[1] if ast.get_docstring(_region(step), clean=False) is not None and len(body) > 1 else body[0]
-    owner, _, attribute = counter.rpartition(".")
-    edits.insert_before(first, '%s = getattr(%s, "%s", 0) + 1' % (counter, owner, attribute))
-    return counter
-
-
 _WORDS = {
     "backward": "backward: the loss is divided by the number of pieces",
     "step": "only after the last piece of a batch",
@@ -535,74 +386,8 @@ _WORDS = {
 }
 
 
-def _stands_in(text, node, loop):
-    while node is not None and node is not loop:
-        node = text.parents.get(node)
-    return node is loop
-
-
 def draws(sampler):
     """True for a sampler of batches whose batches are made up of random samples."""
     import torch
 
     return isinstance(getattr(sampler, "sampler", None), torch.utils.data.RandomSampler)
-
-
-def is_sum(node):
-    """True when a loss is a sum over the batch: reduction="sum", or .sum() as the last operation, and not divided by how much it sums."""
-    _, sums, by_size = weight(node)
-    return sums and not by_size
-
-
-def weight(node):
-    """(share, sums, by size) of a loss: what it is multiplied with, 0.25 of `(loss / 4).backward()`, None where a tensor says it;
-    whether it is a sum over the batch; and whether that is divided by the size of what it sums, which makes it a mean."""
-    share, divisors, last = 1.0, [], True
-    for _ in range(_DEPTH):
-        name, reduction = type(node).__name__, getattr(node, "_saved_reduction", None)
-        if reduction is not None or name.startswith("Sum"):
-            sums = reduction in (None, _SUM)
-            return share, sums, sums and not _sizes_of(node).isdisjoint(divisors)
-        factor = _factor(node) if name.startswith(("Mul", "Div")) else None
-        if factor is not None:
-            share = share * factor if share is not None else None
-            if name.startswith("Div"):
-                divisors.append(round(1 / factor))
-        elif name.startswith("Div"):
-            return (None if last else share), False, False  # by what was summed with it: a mean with weights, or over what is not masked
-        elif name.startswith("Mul"):
-            share = None if last else share
-        elif name.startswith(("Neg", "Add", "ToCopy", "Alias", "Clone")):
-            last = False
-        else:
-            break
-        node = node.next_functions[0][0] if node.next_functions else None
-    return share, False, False
-
-
-def ignored_target(node):
-    """The ignore_index of a loss that is a mean over what is left, where the program has chosen one; else None."""
-    for _ in range(_DEPTH):
-        index = getattr(node, "_saved_ignore_index", None)
-        if index is not None:
-            index -= (index >> 63) << 64  # torch hands out 64 bits without a sign
-            return index if index != _IGNORED_BY_DEFAULT and node._saved_reduction == _MEAN else None
-        node = node.next_functions[0][0] if node is not None and node.next_functions else None
-    return None
-
-
-def _factor(node):
-    """The number that a node multiplies with; None for a tensor of the card, or of several numbers."""
-    by = getattr(node, "_saved_other", None)
-    if by is None or by.device.type != "cpu" or by.dim() or not float(by):
-        return None
-    return 1 / float(by) if type(node).__name__.startswith("Div") else float(by)
-
-
-def _sizes_of(node):
-    """Of what a node sums: its rows, those times the next dimension, and so on to all of its elements."""
-    sizes = getattr(node, "_saved_self_sym_sizes", None)
-    if sizes is None:
-        summed = getattr(node, "_saved_self", None)
-        sizes = summed.shape if summed is not None else ()
-    return {size for size in itertools.accumulate((int(size) for size in sizes), operator.mul) if size > 1}

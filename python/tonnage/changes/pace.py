@@ -12,7 +12,7 @@ import math
 from _tonnage_guest import events
 from _tonnage_guest.state import state
 
-from . import accumulate, coupled, hooks, passes, results
+from . import coupled, hooks, losses, passes, results
 
 _UPDATES = 64  # looked at
 _RATES = 16
@@ -104,7 +104,7 @@ def _backward(tensors, frame):
     if not _seen and not _passes and not _products:
         _look_for_products(tensors)
     if _seen < _UPDATES:
-        share, sums, _ = accumulate.weight(tensors.grad_fn) if isinstance(tensors, torch.Tensor) else (None, False, False)
+        share, sums, _ = losses.weight(tensors.grad_fn) if isinstance(tensors, torch.Tensor) else (None, False, False)
         _passes.append((share, sums, _largest().samples))
 
 
