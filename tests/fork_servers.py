@@ -2,8 +2,8 @@
 """Programs of tests forked from a process that has imported PyTorch (doc/design/0034-tests.md).
 
 Importing torch is two seconds of a core, and most programs of the tests are over soon after. So each process of pytest keeps fork
-servers, Python processes under the same hook that have imported torch and wait before their program's first statement. Where a
-run's program is a plain script and its environment holds nothing that is read while torch is imported, the program is forked:
+servers, Python processes under the same hook that have imported torch and wait before their program's first statement; in a `make test` all
+processes of pytest share those of `tonnage run` (fork_broker.py). Where a run's program is a plain script and its environment holds nothing that is read while torch is imported, the program is forked:
 
     under `tonnage run`    by the fork server of `tonnage fix` itself (src/supervise/reaper_by_server.c, guest/forks.py): the run's
                            own folder, reaper, sandbox, ledger and virtual GPU are all made after the fork
@@ -23,6 +23,8 @@ import subprocess
 import tempfile
 import warnings
 
+import fork_broker
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 GUEST = ROOT / "python/tonnage/guest"
@@ -30,7 +32,9 @@ CHILD = HERE / "forked"
 READY_SECONDS = 300
 IMPORTS = ("torch", "torch._dynamo")  # the second comes with torchvision, transformers and many others
 TRANSFORMERS = ("transformers.modeling_utils",)  # and what it brings along; models are imported by the program
+AT_IMPORT_OF_TORCH = ("OMP_NUM_THREADS",)  # of the environment of pytest, which differs from folder to folder
 OF_LIBRARIES = ("HF_HUB_OFFLINE",)  # of the environment, what other libraries than torch read as they are imported
+BROKER = "TONNAGE_TEST_BROKER"  # the path of its socket (fork_broker.py)
 MOST = 4  # servers of one process of pytest: each holds some 300 MiB
 # Of the environment, what is read anew in a forked process: all else stands when torch is imported. XDG_CACHE_HOME: for cuDNN's answers;
 # what tonnage fetch keeps there is looked for before. KEEP_MORE is a program's own (vgpu/gate).
@@ -60,7 +64,7 @@ class _Server:
 
     def __init__(self, command, variable, environment):
         self.channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        settings = {**os.environ, **environment, variable: str(theirs.fileno())}
+        settings = {**environment, variable: str(theirs.fileno())}
         with tempfile.TemporaryFile() as said:
             with theirs:
                 self.process = subprocess.Popen(command, env=settings, pass_fds=[theirs.fileno()], process_group=0,
@@ -86,14 +90,14 @@ class _Server:
             self.process.wait()
 
 
-def _server(key, start):
+def _server(key, start, most=MOST):
     """The server of this key, started where there is none; None where it could not be, and never again."""
     server = _servers.pop(key, None)
     if server is not None and server.process.poll() is not None:
         server.close()
         server = None
     if server is None and key not in _lost:
-        while len(_servers) >= MOST:
+        while len(_servers) >= most:
             _servers.pop(next(iter(_servers))).close()
         try:
             server = start()
@@ -137,16 +141,27 @@ def supervised(tonnage, python, options, imports=IMPORTS, settings=()):
     names = [option.partition("=")[0] for option in options]
     if set(names) & set(OF_RANKS):
         kinds += tuple(option for option, name in zip(options, names) if name in (*OF_RANKS, CARDS))
-    key = (str(tonnage), python, kinds, imports, settings)
+    early = [(name, os.environ[name]) for name in AT_IMPORT_OF_TORCH if name in os.environ]
+    wish = {"tonnage": str(tonnage), "python": python, "kinds": kinds, "imports": imports, "settings": [*early, *settings]}
+    if BROKER not in os.environ:
+        return started(wish, os.environ)
+    server = fork_broker.lent(os.environ[BROKER], wish, os.environ)
+    if server is None:
+        warnings.warn(f"programs are started by themselves: no fork server for {wish}", stacklevel=2)
+    return server
+
+
+def started(wish, environment, most=MOST):
+    """A server of this process. wish: what it is started with (supervised); environment: what else it is to have; most: servers at once."""
 
     def start():
         with tempfile.TemporaryDirectory(prefix="fork-server-") as folder:  # it is read before the first fork only
             script = pathlib.Path(folder) / "imports.py"
-            script.write_text("import fork_imports\n" + "".join(f"import {name}\n" for name in imports))
-            command = [str(tonnage), "run", "--quiet", "--gpu=rtx3060", "--steps=all", *kinds, "--", python, str(script)]
-            return _Server(command, "TONNAGE_FORKS", {"PYTHONPATH": str(CHILD), **dict(settings)})
+            script.write_text("import fork_imports\n" + "".join(f"import {name}\n" for name in wish["imports"]))
+            command = [wish["tonnage"], "run", "--quiet", "--gpu=rtx3060", "--steps=all", *wish["kinds"], "--", wish["python"], str(script)]
+            return _Server(command, "TONNAGE_FORKS", {**environment, "PYTHONPATH": str(CHILD), **dict(wish["settings"])})
 
-    return _server(key, start)
+    return _server(json.dumps(wish), start, most)
 
 
 def run_forked(tonnage, python, options, command, cwd, environment, keep=None, settings=(), ranks=False, imports=IMPORTS, **more):
@@ -211,7 +226,7 @@ def run_hooked(python, words, cwd, environment, settings=(), search=(), timeout=
             (pathlib.Path(folder) / "ledger").write_bytes(b"\0" * 8192)
             given = {**fixed, "TONNAGE_RUN": folder, "PYTHONPATH": path, "TONNAGE_TEST_IMPORTS": " ".join(IMPORTS),
                      "TONNAGE_TEST_FORKS": str(ROOT / "build/release/lib/tonnage/libtonnage-forks.so")}
-            return _Server([python, str(CHILD / "never_run.py")], "TONNAGE_TEST_SERVER", given)
+            return _Server([python, str(CHILD / "never_run.py")], "TONNAGE_TEST_SERVER", {**os.environ, **given})
 
     server = _server(key, start)
     if server is None:

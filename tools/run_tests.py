@@ -10,11 +10,13 @@ in build/reports/PART.log. Ends with 1 when anything failed.
 """
 
 import argparse
+import contextlib
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -280,6 +282,21 @@ def chosen(parser, all_jobs, names):
     return [job for job in all_jobs if job.name in wanted]
 
 
+@contextlib.contextmanager
+def fork_broker():
+    """Meanwhile the processes of pytest share their fork servers (tests/fork_broker.py)."""
+    with tempfile.TemporaryDirectory(prefix="tests-of-tonnage-") as folder:
+        path = pathlib.Path(folder) / "broker"
+        broker = subprocess.Popen([sys.executable, ROOT / "tests/fork_broker.py", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        if broker.stdout.readline():  # else each has its own
+            os.environ["TONNAGE_TEST_BROKER"] = str(path)
+        try:
+            yield
+        finally:
+            os.environ.pop("TONNAGE_TEST_BROKER", None)
+            broker.communicate()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--long", action="store_true", help="with the tests that take hours")
@@ -293,7 +310,8 @@ def main():
     side_by_side = list(jobs(options.long))
     one_by_one = list(long_jobs()) if options.long else []
     wanted = chosen(parser, side_by_side + one_by_one, options.parts)
-    Schedule([job for job in wanted if job in side_by_side], Schedule.AT_ONCE).run()
+    with fork_broker():
+        Schedule([job for job in wanted if job in side_by_side], Schedule.AT_ONCE).run()
     Schedule([job for job in wanted if job in one_by_one], 1).run()
     tally = Tally()
     for job in wanted:

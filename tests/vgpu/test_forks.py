@@ -3,11 +3,13 @@
 runs of tests that are forked (../fork_servers.py)."""
 
 import json
+import os
 import subprocess
+import sys
 
 import fork_servers
 import pytest
-from conftest import ENDS, MAIN, TONNAGE, WHEELS, python_of, run_tonnage
+from conftest import ENDS, MAIN, ROOT, TONNAGE, WHEELS, python_of, run_tonnage
 
 PROGRAM = """\
 import torch
@@ -135,6 +137,22 @@ def test_a_forked_run_is_the_run(tmp_path, monkeypatch, wheel, name):
         fresh.report["files"]["unseen_programs"] = []
     assert without_times(forked.report) == without_times(fresh.report), forked.explain()
     assert fresh.stdout.count("\n") >= 2 and len(made) == 1 and made[0] is not None
+
+
+def test_a_server_is_lent_to_who_asks_for_the_same(tmp_path, monkeypatch):
+    """As in `make test`, where all processes of pytest ask one broker (../fork_broker.py); it ends when its input does."""
+    command = [sys.executable, str(ROOT / "tests/fork_broker.py"), str(tmp_path / "broker")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as broker:
+        assert broker.stdout.readline() == b"ready\n"
+        monkeypatch.setenv(fork_servers.BROKER, str(tmp_path / "broker"))
+        one, same, other = (fork_servers.supervised(TONNAGE, python_of(MAIN), (), imports) for imports in (("torch",), ("torch",), ("json",)))
+        sockets = [os.fstat(server.channel.fileno()).st_ino for server in (one, same, other)]
+        assert sockets[0] == sockets[1] != sockets[2]
+        (tmp_path / "train.py").write_text("import sys\nprint('torch' in sys.modules)\n")
+        runs = [run_tonnage([], [python_of(MAIN), "train.py"], tmp_path, forked=True) for _ in range(2)]
+        assert [run.stdout for run in runs] == ["True\n"] * 2, runs[0].explain()
+        broker.communicate()
+    assert broker.returncode == 0 and not (tmp_path / "broker").exists()
 
 
 def of_ranks(report):
