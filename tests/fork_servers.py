@@ -32,6 +32,7 @@ CHILD = HERE / "forked"
 READY_SECONDS = 300
 IMPORTS = ("torch", "torch._dynamo")  # the second comes with torchvision, transformers and many others
 TRANSFORMERS = ("transformers.modeling_utils",)  # and what it brings along; models are imported by the program
+NOTEBOOKS = ("torch", "nbclient", "ipykernel.kernelapp")  # of the runner of a notebook, and of its kernel
 AT_IMPORT_OF_TORCH = ("OMP_NUM_THREADS",)  # of the environment of pytest, which differs from folder to folder
 OF_LIBRARIES = ("HF_HUB_OFFLINE",)  # of the environment, what other libraries than torch read as they are imported
 BROKER = "TONNAGE_TEST_BROKER"  # the path of its socket (fork_broker.py)
@@ -52,9 +53,9 @@ def is_fresh():
 
 
 def can_fork(words, environment, settings=()):
-    """True where a program may be forked. words: its command line, a script, a text or a module; environment:
+    """True where a program may be forked. words: its command line, a script, a notebook, a text or a module; environment:
     what is set for it; settings: names in it that a server can be started with."""
-    plain = len(words) > 1 and (str(words[1]).endswith(".py") or str(words[1]) in ("-c", "-m"))
+    plain = len(words) > 1 and (str(words[1]).endswith((".py", ".ipynb")) or str(words[1]) in ("-c", "-m"))
     plain = plain and not environment.get("TONNAGE_INPUTS", "").startswith("pad")  # torch's loader is changed for it at the import
     return not is_fresh() and plain and set(environment) <= RENEWED | set(settings)
 
@@ -167,7 +168,7 @@ def started(wish, environment, most=MOST):
 def run_forked(tonnage, python, options, command, cwd, environment, keep=None, settings=(), ranks=False, imports=IMPORTS, **more):
     """As subprocess.run of `command`, a `tonnage run` with a plain script; None when the server did not fork. keep: a folder that
     outlives the run, for what the changes tell. settings: names of the environment that the import of torch has to see. ranks: so
-    are the ranks that the program starts (forked/forked_ranks.py). imports: what the
+    are the ranks that the program starts, or a notebook's kernel (forked/forked_ranks.py). imports: what the
     server has imported."""
     settings = (*settings, *(name for name in OF_LIBRARIES if name in environment and imports != IMPORTS))
     server = supervised(tonnage, python, options, imports, settings=tuple((name, environment[name]) for name in settings))

@@ -72,8 +72,13 @@ def run(row, usual=False):
         began = time.monotonic()
         done = subprocess.run(words, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=300)
         seconds = time.monotonic() - began
-        at = [index for index in map(done.stderr.rfind, STARTS) if index >= 0]
-        return document_at(folder / "report.json"), done.stderr[min(at):] if at else done.stderr, seconds
+        return document_at(folder / "report.json"), shown_of(done.stderr), seconds
+
+
+def shown_of(text):
+    """Of what a run wrote the report."""
+    at = [index for index in map(text.rfind, STARTS) if index >= 0]
+    return text[min(at):] if at else text
 
 
 def missing_of(row, document, shown):

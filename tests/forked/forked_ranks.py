@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In a launcher that was forked from a fork server of the tests (../fork_servers.py): its ranks are forked, too.
+"""In a launcher that was forked from a fork server of the tests (../fork_servers.py): its ranks are forked, too; in the runner of a
+notebook its kernel.
 
 Before the launcher's first statement a process is split off from it, the nursery, which has imported torch, belongs to the run, and
-waits. Where the launcher starts Python with a script, by subprocess.Popen with its own streams, the nursery forks that process instead.
-It is the launcher's child as any other: the process in between ends at once, and the kernel gives its child to the launcher.
+waits. Where the launcher starts Python with a script, or Jupyter's kernel, by subprocess.Popen, the nursery forks that process instead.
+It is the launcher's child as any other: the process in between ends at once, and Linux gives its child to the launcher.
 Everything else is started as ever. The nursery ends when the launcher has.
 """
 
 import ctypes
+import importlib
 import json
 import os
 import socket
@@ -18,6 +20,7 @@ _WISH = "TONNAGE_TEST_RANKS"
 _CWD = "TONNAGE_TEST_CWD"
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _LARGEST = 1 << 20
+_KERNEL = ["-m", "ipykernel_launcher"]
 _exit = os._exit  # the hook watches the other one
 _start = subprocess.Popen._execute_child
 _prctl = ctypes.CDLL(None).prctl
@@ -91,7 +94,7 @@ def _become(become, wish, handles):
     os.environ[_CWD] = wish["cwd"]
     become([words[0], *words[2 if words[1] == "-u" else 1:]])
     sys.orig_argv[:] = words
-    _know_rank()
+    _know_cells() if words[1:3] == _KERNEL else _know_rank()
 
 
 def _know_rank():
@@ -107,6 +110,14 @@ def _know_rank():
         absent.look()
 
 
+def _know_cells():
+    """What a kernel reads of its environment as it is started: the cells, for the hook, and whose child it is."""
+    from _tonnage_guest import cells
+
+    cells._seen.__init__()
+    importlib.reload(sys.modules["ipykernel.kernelapp"])
+
+
 # ---- in the launcher ----
 
 
@@ -116,27 +127,30 @@ def _by_nursery(channel):
     def start(process, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell, *more):
         pipes, rest = more[:6], more[6:]  # rest: restore_signals, gid, gids, uid, umask, start_new_session, process_group
         words = [os.fspath(word) for word in args] if isinstance(args, (list, tuple)) else []
-        plain = preexec_fn is None and not pass_fds and not shell and executable is None and set(pipes) == {-1}
+        plain = preexec_fn is None and not pass_fds and not shell and executable is None
         plain = plain and rest[1:5] == (None, None, None, -1) and rest[6:] in ((-1,), ())
-        if not plain or not _is_rank(words, os.environ if env is None else env):
+        if not plain or not _is_ours(words, os.environ if env is None else env):
             return _start(process, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell, *more)
         wish = {"words": words, "environment": dict(os.environ if env is None else env), "cwd": os.path.abspath(cwd or "."),
                 "session": bool(rest[5])}  # fmt: skip
         _prctl(_SUBREAPER, 1, 0, 0, 0)
         try:
-            socket.send_fds(channel, [json.dumps(wish).encode()], [0, 1, 2])
+            streams = [own if pipe == -1 else pipe for own, pipe in enumerate(pipes[end] for end in (0, 3, 5))]  # the child's ends
+            socket.send_fds(channel, [json.dumps(wish).encode()], streams)
             pid = channel.recv(64)
         finally:
             _prctl(_SUBREAPER, 0, 0, 0, 0)
         if not pid:
-            raise RuntimeError("the nursery of the tests' ranks has ended")
+            raise RuntimeError("the nursery of the tests has ended")
+        process._close_pipe_fds(*pipes)
         process.pid, process._child_created = int(pid), True
 
     return start
 
 
-def _is_rank(words, environment):
-    """True for Python with a script, as torchrun starts it, in the environment of this run."""
+def _is_ours(words, environment):
+    """True for Python with a script, as torchrun starts it, and for a kernel, in the environment of this run."""
     same = all(environment.get(name) == os.environ.get(name) for name in ("TONNAGE_RUN", "LD_PRELOAD", "PYTHONPATH"))
     script = words[2:3] if words[1:2] == ["-u"] else words[1:2]
-    return same and words[:1] == [sys.executable] and "RANK" in environment and bool(script) and script[0].endswith(".py")
+    rank = "RANK" in environment and bool(script) and script[0].endswith(".py")
+    return same and words[:1] == [sys.executable] and (rank or words[1:3] == _KERNEL)

@@ -94,7 +94,7 @@ AT_LAUNCH = ("OMP_NUM_THREADS",)  # what a server of launchers is started with
 
 def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, imports=(), **streams):
     """Runs `tonnage run OPTIONS -- PROGRAM` in `cwd` and reads its report. forked: the program may be forked (fork_servers.py), and
-    so may ranks that torchrun starts; it is a script then. imports: what a server has imported besides torch."""
+    so may ranks that torchrun starts, which is a script then, and a notebook's kernel. imports: what a server has imported besides torch."""
     ranks = forked and not fork_servers.is_fresh() and list(program[1:3]) == TORCHRUN
     if ranks:
         program = [program[0], HERE / "programs/ranks/torchrun.py", *program[3:]]
@@ -104,9 +104,12 @@ def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, impo
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TONNAGE_NEED": "0", "TMPDIR": TEMPORARY.name, **(env or {})}
     done = None
     early = [name for name in AT_LAUNCH if ranks and name in (env or {})]
-    if forked and not streams and fork_servers.knows(options) and fork_servers.can_fork(program, env or {}, early):
-        done = fork_servers.run_forked(TONNAGE, program[0], options, command, cwd, environment, settings=early, ranks=ranks,
-                                       imports=(*fork_servers.IMPORTS, *imports), timeout=timeout)  # fmt: skip
+    notebook = str(program[0]).endswith(".ipynb")
+    words = [options[options.index("--python") + 1], *program] if notebook and "--python" in options else program
+    imports = fork_servers.NOTEBOOKS if notebook else (*fork_servers.IMPORTS, *imports)
+    if forked and not streams and fork_servers.knows(options) and fork_servers.can_fork(words, env or {}, early):
+        done = fork_servers.run_forked(TONNAGE, words[0], options, command, cwd, environment, settings=early, ranks=ranks or notebook,
+                                       imports=imports, timeout=timeout)  # fmt: skip
     if done is None:
         done = subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, capture_output=True, text=True, **streams)
     text = report.read_text() if report.exists() else "{}"

@@ -4,12 +4,14 @@ runs of tests that are forked (../fork_servers.py)."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import fork_servers
 import pytest
 from conftest import ENDS, MAIN, ROOT, TONNAGE, WHEELS, python_of, run_tonnage
+from test_notebooks import cells_of, notebook_of
 
 PROGRAM = """\
 import torch
@@ -153,6 +155,24 @@ def test_a_server_is_lent_to_who_asks_for_the_same(tmp_path, monkeypatch):
         assert [run.stdout for run in runs] == ["True\n"] * 2, runs[0].explain()
         broker.communicate()
     assert broker.returncode == 0 and not (tmp_path / "broker").exists()
+
+
+CELLS = [WHERE + "print([name for name in os.environ if name.startswith('TONNAGE_CELLS')], os.getsid(0) == os.getpid(), os.isatty(0))",
+         "x = torch.ones(8 << 20, device='cuda')\nx * 2", FULL, "print('goes on')"]  # fmt: skip
+
+
+def test_a_forked_notebook_is_the_notebook(tmp_path, monkeypatch):
+    """The runner and the kernel that Jupyter starts (../forked/forked_ranks.py). The kernel's own file and an address have other names each time."""
+    made, fork = [], fork_servers.run_forked
+    monkeypatch.setattr(fork_servers, "run_forked", lambda *words, **more: made.append(fork(*words, **more)) or made[-1])
+    monkeypatch.delenv("TONNAGE_FRESH", raising=False)
+    path = notebook_of(cells_of("".join(f"# %%\n{cell}\n" for cell in CELLS)), tmp_path / "notebook.ipynb")
+    options = ["--gpu=rtx3060", "--python", python_of("prog-notebooks"), "--cells=1-2,2,3-4", "--keep-going"]
+    forked, fresh = (run_tonnage(options, [path], tmp_path, forked=forked) for forked in (True, False))
+    said, wanted = (re.sub(r"/[^ ']*/tmp\w+\.json|0x\w+", "", run.stdout) for run in (forked, fresh))
+    assert (forked.status, said) == (fresh.status, wanted) and "goes on" in said, forked.explain()
+    assert without_times(forked.report) == without_times(fresh.report), forked.explain()
+    assert fresh.verdict == "out_of_memory" and len(made) == 1 and made[0] is not None
 
 
 def of_ranks(report):

@@ -2,25 +2,30 @@
 """`tonnage run --request` with real servers: FastAPI, Gradio, Flask and vLLM. The servers lie in servers/; ports are free ones."""
 
 import json
+import os
 import subprocess
 
+import fork_servers
 import pytest
-from conftest import HERE, MIB, TONNAGE, free_port, python_of, run_tonnage
+from conftest import HERE, MIB, TEMPORARY, TONNAGE, free_port, python_of, run_tonnage
 
 ENVIRONMENT = "prog-servers"
 SERVERS = HERE / "servers"
+IMPORTS = ("flask", "fastapi", "uvicorn")  # of a fork server (../fork_servers.py)
 
 
 @pytest.fixture
-def asked(tmp_path):
-    """asked(words of the server, text of requests, *options): PORT stands for a free one in both."""
+def asked(request, tmp_path):
+    """asked(words of the server, text of requests, *options): PORT stands for a free one in both. The server is forked, where the test is
+    not marked fresh; imports: what is imported by then."""
+    forked = request.node.get_closest_marker("fresh") is None
 
-    def go(words, text, *options, environment=ENVIRONMENT, env=None, timeout=300):
+    def go(words, text, *options, environment=ENVIRONMENT, env=None, timeout=300, imports=IMPORTS):
         port = str(free_port())
         path = tmp_path / "asked.http"
         path.write_text(text.replace("PORT", port))
         program = [python_of(environment), *(word.replace("PORT", port) for word in words)]
-        run = run_tonnage(["--request", path, *options], program, tmp_path, env, timeout)
+        run = run_tonnage(["--request", str(path), *options], program, tmp_path, env, timeout, forked, imports)
         assert "requests" in run.report, run.explain()
         return run
 
@@ -72,6 +77,7 @@ def test_an_out_of_memory_that_ends_the_server(asked):
 # ---- Flask ----
 
 
+@pytest.mark.fresh
 def test_the_largest_of_several_sizes(asked):
     text = post("/features", rows=1024) + post("/features", rows=65536) + post("/features", rows=8192)
     run = asked([str(SERVERS / "sizes_flask.py"), "PORT"], text, "--gpu", "rtx3060")
@@ -109,13 +115,25 @@ def test_one_that_the_server_gets_over_is_handled(asked):
     assert sum(row["count"] for row in run.report["handled_out_of_memory"]) == 2, run.explain()
 
 
+def fix(options, program, cwd):
+    """Trials are forked from a server of the tests; then the command starts none of its own."""
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TMPDIR": TEMPORARY.name}
+    done = None
+    if fork_servers.can_fork(program, {}):
+        done = fork_servers.run_forked(TONNAGE, program[0], options, [TONNAGE, "fix", "--fresh", *options, "--", *program], cwd, environment,
+                                       imports=(*fork_servers.IMPORTS, *IMPORTS), timeout=300)  # fmt: skip
+    if done is None:
+        done = subprocess.run([TONNAGE, "fix", *options, "--", *program], cwd=cwd, env=environment, capture_output=True, text=True)
+    return done
+
+
 def test_fix_of_a_request_that_is_too_large(tmp_path):
     """Each trial starts the server and sends the requests, one server after the other since they share a port. What changes there are is
     known of a server that does not come to an end of its own, too."""
     port, path, out = str(free_port()), tmp_path / "asked.http", tmp_path / "fix.json"
     path.write_text(post("/features", rows=65536).replace("PORT", port))
-    words = [TONNAGE, "fix", "--gpu", "rtx3060", "--memory", "2GiB", "--request", path, "--repeat", "2", "--json", out]
-    done = subprocess.run([*words, "--", python_of(ENVIRONMENT), SERVERS / "sizes_flask.py", port, "hard"], cwd=tmp_path, capture_output=True, text=True)
+    options = ["--gpu", "rtx3060", "--memory", "2GiB", "--request", str(path), "--repeat", "2", "--json", str(out)]
+    done = fix(options, [python_of(ENVIRONMENT), str(SERVERS / "sizes_flask.py"), port, "hard"], tmp_path)
     assert done.returncode == 0, done.stderr
     document = json.loads(out.read_text())
     found = {row["id"]: row for row in document["changes"]}

@@ -5,7 +5,7 @@ import runpy
 import tomllib
 
 import pytest
-from conftest import MAIN, ROOT
+from conftest import MAIN, ROOT, run_tonnage
 
 bench = runpy.run_path(str(ROOT / "bench/user_threads/run.py"), run_name="bench_user_threads")  # another run.py may be imported already
 FORKED = True  # ../fork_servers.py
@@ -31,6 +31,9 @@ def test_late_inputs(tonnage, name):
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_servers_and_cells(name):
-    document, shown, _ = bench["run"](ROWS[name])
-    assert not bench["missing_of"](ROWS[name], document, shown), shown
+def test_servers_and_cells(tmp_path, name):
+    row = ROWS[name]
+    words = list(map(str, bench["words_of"](row, tmp_path)))
+    options = [bench["CARD"], f"--memory={row['memory']}", *words[:words.index("--")]]
+    run = run_tonnage(options, words[words.index("--") + 1:], tmp_path, forked=row["kind"] == "cells")
+    assert not bench["missing_of"](row, run.report, bench["shown_of"](run.stderr)), run.explain()
