@@ -4,6 +4,7 @@
 import runpy
 import tomllib
 
+import fork_servers
 import pytest
 from conftest import MAIN, ROOT, run_tonnage
 
@@ -14,13 +15,14 @@ ROWS = {row["name"]: row for row in tomllib.loads((ROOT / "bench/user_threads/ta
 # What leads, of a rule of its own or of an input that is far longer than most.
 LEADS = {"scanned": "larger_input", "graphs": "larger_input", "dpo": "logits"}
 ALIKE = {"scanned"}
+IMPORTS = {"dpo": fork_servers.TRANSFORMERS}  # in the middle of the program
 OTHERS = ["chat", pytest.param("pixels", marks=pytest.mark.long), pytest.param("gallery", marks=pytest.mark.long), "offload_late"]
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.long) if name in ALIKE else name for name in LEADS])
 def test_late_inputs(tonnage, name):
     row = ROWS[name]
-    run = tonnage(MAIN, [PROGRAM, name], "--gpu=rtx4090", f"--memory={row['memory']}", "--inputs=longest")
+    run = tonnage(MAIN, [PROGRAM, name], "--gpu=rtx4090", f"--memory={row['memory']}", "--inputs=longest", imports=IMPORTS.get(name, ()))
     assert not bench["missing_of"](row, run.report, run.stderr), run.explain()
     first = [finding for finding in run.report["findings"] if finding["severity"] == "error"][0]
     assert first["id"] == LEADS[name], run.explain()
