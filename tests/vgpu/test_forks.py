@@ -153,6 +153,8 @@ def test_a_server_is_lent_to_who_asks_for_the_same(tmp_path, monkeypatch):
         (tmp_path / "train.py").write_text("import sys\nprint('torch' in sys.modules)\n")
         runs = [run_tonnage([], [python_of(MAIN), "train.py"], tmp_path, forked=True) for _ in range(2)]
         assert [run.stdout for run in runs] == ["True\n"] * 2, runs[0].explain()
+        for server in (one, same, other):
+            server.channel.close()  # else it does not see its broker's end, which is waited for
         broker.communicate()
     assert broker.returncode == 0 and not (tmp_path / "broker").exists()
 
