@@ -259,3 +259,33 @@ def test_an_optimizer_on_the_host_is_held_back_with_the_others(virtual):
     after = virtual(program, "offload_optimizer,accumulate=4")
     assert after.document["pace"]["updates"] == 4 and after.document["pace"]["backward"] == 4
     assert virtual(program, patch=after.document["patch"]).peaks == after.peaks
+
+
+def test_what_a_module_does_as_a_script_is_not_the_programs(virtual):
+    """`if __name__ == "__main__":` of a module that the program imports is not run: its batch is not cut, the program's own loader is."""
+    module = """
+import torch
+
+net = torch.nn.Linear(4, 4)
+
+if __name__ == "__main__":
+    x = torch.randn(8, 4)
+    loss = net(x).square().mean()
+    loss.backward()
+    print(net(x))
+"""
+    program = """
+    import torch
+    from module import net
+    from torch.utils.data import DataLoader, TensorDataset
+
+    model = net.cuda()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, in DataLoader(TensorDataset(torch.randn(32, 4)), batch_size=8):
+        optimizer.zero_grad()
+        model(x.cuda()).square().mean().backward()
+        optimizer.step()
+    """
+    entry = virtual(program, "accumulate=2", files={"module.py": module}).change("accumulate")
+    assert {place["file"].rpartition("/")[2] for place in entry["places"]} == {"program.py"}, entry
+    assert "module.py" not in entry["patch"] and "batch_size=4" in entry["patch"], entry["patch"]

@@ -19,6 +19,7 @@ from . import source as sources
 _rewriters = []  # (change, function)
 _sources = {}  # path -> Source or None
 _codes = {}  # path -> code or None
+_scripts = set()  # paths of files that are run as `__main__` by others than Python itself
 _PRELUDE = "__spec__ = None; __package__ = None"
 
 
@@ -30,8 +31,14 @@ def add(change, function):
 def source(path):
     """The Source of one of the user's files, or None."""
     if path not in _sources:
-        _sources[path] = sources.read(path) if _is_users(path) else None
+        _sources[path] = sources.read(path, not _is_script(path)) if _is_users(path) else None
     return _sources[path]
+
+
+def _is_script(path):
+    """True for the file that is run as `__main__`, as far as that is known yet."""
+    script = sys.argv[0] if getattr(sys, "argv", None) else ""
+    return script in ("", "-c", "-m") or path in _scripts or path == os.path.abspath(script)
 
 
 def source_at(place):
@@ -81,6 +88,7 @@ def _install_runpy():
 
     def _get_code_from_file(*args):
         found = original(*args)
+        _scripts.add(os.path.abspath(os.fsdecode(args[-1])))
         code = code_of(os.fsdecode(args[-1]))
         if code is None:
             return found

@@ -20,9 +20,9 @@ class Conflict(Exception):
 
 
 class Source:
-    """A file's text and tree."""
+    """A file's text and tree. imported: what stands under `if __name__ == "__main__":` is not run, so nothing is found there."""
 
-    def __init__(self, path, text):
+    def __init__(self, path, text, imported=False):
         self.path = path
         self.text = text
         self.newline = "\r\n" if "\r\n" in text else "\n"
@@ -31,10 +31,16 @@ class Source:
         self.tree = self.parse(text)
         self.parents = {}
         self._by_kind = {}
-        for node in ast.walk(self.tree):
-            self._by_kind.setdefault(type(node), []).append(node)
+        not_run = set()
+        for node in ast.walk(self.tree):  # outer nodes first
+            if imported and _asks_for_main(node):
+                not_run.update(node.body)
             for child in ast.iter_child_nodes(node):
                 self.parents[child] = node
+                if node in not_run:
+                    not_run.add(child)
+            if node not in not_run:
+                self._by_kind.setdefault(type(node), []).append(node)
         self._calls = sorted(self.all(ast.Call), key=lambda call: (call.lineno, call.col_offset))
         self._names = self._inside_strings = None
 
@@ -151,13 +157,22 @@ class Plain(Source):
         self.foreign = self._inside_strings = set()
 
 
-def read(path):
+def _asks_for_main(node):
+    """True for `if __name__ == "__main__":`."""
+    test = node.test if isinstance(node, ast.If) else None
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], ast.Eq):
+        return False
+    sides = (test.left, test.comparators[0])
+    return {getattr(side, "id", getattr(side, "value", None)) for side in sides} == {"__name__", "__main__"}
+
+
+def read(path, imported=False):
     """The Source of a file, or None if it cannot be read or is no Python."""
     try:
         with tokenize.open(path) as file:
             encoding = file.encoding
         with io.open(path, encoding=encoding, newline="") as file:
-            return Source(path, file.read())
+            return Source(path, file.read(), imported)
     except (OSError, SyntaxError, UnicodeError, ValueError):
         return None
 
