@@ -216,6 +216,40 @@ def test_accelerate_goes_through_the_same_loop(virtual):
     assert before.allocated - after.allocated >= 8 * 40 * MIB
 
 
+@pytest.mark.parametrize("every", [4, 3])
+def test_accelerate_counts_batches_by_itself(virtual, every):
+    """accelerator.accumulate() counts calls, not turns of the loop: an update still comes after as many whole batches, in the patch, too."""
+    program = f"""
+        import torch
+        from accelerate import Accelerator
+        from torch.utils.data import DataLoader, TensorDataset
+
+        def cycle(loader):
+            while True:
+                yield from loader
+
+        accelerator = Accelerator(gradient_accumulation_steps={every})
+        model, samples = torch.nn.Linear(64, 8), []
+        optimizer = torch.optim.AdamW(model.parameters())
+        optimizer.register_step_pre_hook(lambda *_: print(sum(samples)))
+        loader = cycle(DataLoader(TensorDataset(torch.randn(256, 64)), batch_size=8))
+        model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+        for i in range(24):
+            with accelerator.accumulate(model):
+                x, = next(loader)
+                samples.append(len(x))
+                accelerator.backward(model(x.cuda()).square().mean())
+                accelerator.clip_grad_norm_(model.parameters(), 0.5)
+                optimizer.step()
+                optimizer.zero_grad()
+    """
+    before, after = virtual(program), virtual(program, "accumulate=2")
+    entry = after.change("accumulate")
+    assert before.stdout.split() == [str(8 * each) for each in range(every, 25, every)]
+    assert after.stdout == before.stdout and entry["results"] == "same_up_to_rounding", entry
+    assert virtual(program, patch=entry["patch"]).stdout == before.stdout
+
+
 IN_EVAL = MODEL.replace("    optimizer = torch", "%s\n    optimizer = torch") % """
     model = model.eval()  # the line that from_pretrained ends with
     model.gradient_checkpointing_enable()

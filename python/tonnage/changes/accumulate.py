@@ -58,7 +58,7 @@ class _Accumulation:
         self.backwards = 0  # backward passes, of pieces
         self.turns = 0  # of the program's loop: pieces, but those for which it was given the value before again (turns.py)
         self.is_repeat = False  # the next piece is such a one
-        self.start = None  # (turns, batches) before the first backward pass
+        self.start = None  # (turns, batches, pieces) before the first backward pass
         self.words = None  # that were said of the loop
         self.whole = True  # each update came with the last piece of a batch
         self.paces = weakref.WeakKeyDictionary()  # optimizer -> Pace
@@ -209,7 +209,7 @@ class _Accumulation:
 
     def is_due(self, pace):
         """(whether a step() at this piece updates, whether that is after whole batches)."""
-        interval = self.turns - pace.called
+        interval = pace.interval(self.turns, self.used)
         own = pace.batches(interval)
         early = 0 < interval < own  # a rest at the end of an epoch: the program asks for an update of it
         if self.finished - pace.updated < own and not early:
@@ -227,10 +227,12 @@ class _Accumulation:
         decided = self.piece.decided
         if optimizer not in decided:
             pace = self.paces.setdefault(optimizer, self.new_pace())
+            pace.see_count(self.turns, self.used, self.piece.first)
             decided[optimizer], whole = self.is_due(pace)
-            if self.turns > pace.called:
-                pace.intervals[self.turns - pace.called] += 1
-            pace.called = self.turns
+            interval = pace.interval(self.turns, self.used)
+            if interval > 0:
+                pace.intervals[interval] += 1
+            pace.called, pace.piece = self.turns, self.used
             self.whole &= self.piece.last
             if decided[optimizer]:
                 pace.updated = self.finished
@@ -255,7 +257,7 @@ class _Accumulation:
         self.see("backward", frame)
         self.backwards += 1
         if self.start is None:
-            self.start = self.turns - 1, self.finished - self.piece.last
+            self.start = self.turns - 1, self.finished - self.piece.last, self.used - 1
         if self.piece.again:
             self.change.weaken(table.DIFFERENT)
             arguments.say(self.change, _AGAIN)

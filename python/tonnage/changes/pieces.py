@@ -59,10 +59,23 @@ class Piece:
 class Pace:
     """How an optimizer is stepped, counted in pieces and batches of the whole run."""
 
-    def __init__(self, called=0, updated=0):
+    def __init__(self, called=0, updated=0, piece=0):
         self.called = called  # turns of the loop there were at the last call of step()
         self.updated = updated  # batches there were at the last update
+        self.piece = piece  # pieces there were at the last call of step()
+        self.by_pieces = False  # step() is called by a count of its own, not by what the loop's turns say
         self.intervals = collections.Counter()  # turns between two calls of step() -> how often
+
+    def interval(self, turns, used):
+        """Since the last call of step(): turns, or pieces where the program counts these."""
+        return used - self.piece if self.by_pieces else turns - self.called
+
+    def see_count(self, turns, used, is_first):
+        """Where a turn of the loop is given again for each piece, what goes by its value calls step() in all of them. accelerate's count of
+        its own does not."""
+        if turns != used and not is_first and self.piece != used - 1 and not self.by_pieces:
+            self.by_pieces = True
+            self.intervals.clear()
 
     def batches(self, interval=None):
         """Batches that the program itself takes for an update: what it did most often, one more interval included."""
