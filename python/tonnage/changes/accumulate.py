@@ -227,7 +227,8 @@ class _Accumulation:
         decided = self.piece.decided
         if optimizer not in decided:
             pace = self.paces.setdefault(optimizer, self.new_pace())
-            pace.see_count(self.turns, self.used, self.piece.first)
+            if turns.is_inside():
+                pace.see_count(self.used, self.piece.first)
             decided[optimizer], whole = self.is_due(pace)
             interval = pace.interval(self.turns, self.used)
             if interval > 0:

@@ -70,10 +70,10 @@ class Pace:
         """Since the last call of step(): turns, or pieces where the program counts these."""
         return used - self.piece if self.by_pieces else turns - self.called
 
-    def see_count(self, turns, used, is_first):
-        """Where a turn of the loop is given again for each piece, what goes by its value calls step() in all of them. accelerate's count of
-        its own does not."""
-        if turns != used and not is_first and self.piece != used - 1 and not self.by_pieces:
+    def see_count(self, used, is_first):
+        """step() is called in a loop whose turns are given again for each piece: what goes by their values calls it in all pieces of a batch.
+        accelerate's count of its own does not."""
+        if not is_first and self.piece != used - 1 and not self.by_pieces:
             self.by_pieces = True
             self.intervals.clear()
 

@@ -19,6 +19,7 @@ _HEAD = '__import__("sys").modules["_tonnage_changes.turns"].repeated(%r, %d, '
 _owner = [None]  # the accumulation that runs
 _wrapped = set()  # (path, line) of loops that may be given their values again
 _given_again = set()  # those that were
+_running = []  # (path, line) of the loops whose body is being run
 
 
 def watch(change, source, owner):
@@ -40,22 +41,31 @@ def _fetches(source, loop):
 
 def repeated(path, line, values):
     """The values of a loop, each again while pieces of the batch that its body has fetched are left."""
-    owner = _owner[0]
+    owner, loop = _owner[0], (path, line)
     used = owner.used
-    for value in values:
-        is_loader = owner.used != used  # the head itself fetches: each value is a piece of its own
-        used = owner.used
-        yield value
-        while not is_loader and owner.used != used and not owner.is_last():
-            _given_again.add((path, line))
-            owner.is_repeat, used = True, owner.used
+    _running.append(loop)
+    try:
+        for value in values:
+            is_loader = owner.used != used  # the head itself fetches: each value is a piece of its own
+            used = owner.used
             yield value
-        used = owner.used
+            while not is_loader and owner.used != used and not owner.is_last():
+                _given_again.add(loop)
+                owner.is_repeat, used = True, owner.used
+                yield value
+            used = owner.used
+    finally:
+        _running.remove(loop)
 
 
 def are_given_again():
     """Whether any loop was given values again."""
     return bool(_given_again)
+
+
+def is_inside():
+    """Whether the body of such a loop is being run."""
+    return any(loop in _given_again for loop in _running)
 
 
 def is_given_again(text, loop):
