@@ -150,6 +150,7 @@ def test_a_request_that_the_server_refuses(asked):
 # ---- Gradio ----
 
 
+@pytest.mark.fresh
 def test_a_chat_whose_context_grows(asked):
     text = post("/gradio_api/call/answer", data=["tell me more about it please and then some"], session_hash="one")
     run = asked([str(SERVERS / "chat_gradio.py"), "PORT"], text, "--gpu", "rtx3060", "--repeat", "14")
