@@ -36,12 +36,13 @@ AT_IMPORT_OF_TORCH = ("OMP_NUM_THREADS",)  # of the environment of pytest, which
 # Of the environment, what other libraries than torch read as they are imported, and what the hook has for them: a server with such a library is
 # started with it, and one without has not read it yet.
 OF_LIBRARIES = ("HF_HUB_OFFLINE", "HF_HOME", "HF_ENDPOINT", "HF_DATASETS_OFFLINE", "XDG_CACHE_HOME")
+OF_COMPILERS = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")  # read by what only a program imports
 BROKER = "TONNAGE_TEST_BROKER"  # the path of its socket (fork_broker.py)
 MOST = 4  # servers of one process of pytest: each holds some 300 MiB
 # Of the environment, what is read anew in a forked process: all else stands when torch is imported. KEEP_MORE is a program's own (vgpu/gate).
 RENEWED = {"TONNAGE_STEPS", "TONNAGE_SECONDS", "TONNAGE_CHANGES", "TONNAGE_ASSUMPTIONS", "TONNAGE_NEED",
            "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY", "TONNAGE_INPUTS", "TONNAGE_TRIAL", "TONNAGE_CUDNN",
-           "TONNAGE_SNAPSHOT", "KEEP_MORE", *OF_LIBRARIES}  # fmt: skip
+           "TONNAGE_SNAPSHOT", "KEEP_MORE", *OF_LIBRARIES, *OF_COMPILERS}  # fmt: skip
 
 _lost = set()
 _servers = {}  # what it was started with -> its server, the one used last at the end
