@@ -60,7 +60,7 @@ def test_both_fit_by_hand_count(tmp_path):
 def test_each_alone_fits_and_both_do_not(tmp_path):
     python = python_of(MAIN)
     for size in ("8192", "5000"):
-        assert run_tonnage(["--gpu=rtx3060"], [python, SHARER, size], tmp_path).status == 0
+        assert run_tonnage(["--gpu=rtx3060"], [python, SHARER, size], tmp_path, forked=True).status == 0
     page = tmp_path / "page.html"
     run = several(tmp_path, "8192 says=first", "5000 after=first", options=("--gpu=rtx3060", f"--html={page}"), env={"TONNAGE_NEED": ""})
     context = run.report["gpu"]["context_bytes"]
