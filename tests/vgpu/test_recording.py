@@ -105,7 +105,7 @@ def test_the_hook_is_there_however_python_is_started(tonnage, options, tmp_path)
 
 
 def test_steps_are_counted_where_the_path_is_ignored(tonnage):
-    run = tonnage(MAIN, ["-I", str(HERE / "programs/mask_backward.py")], GPU)
+    run = tonnage(MAIN, ["-I", str(HERE / "programs/five_steps.py")], GPU)
     assert run.status == 0 and run.report["steps"]["seen"] == 5, run.explain()
 
 
@@ -113,7 +113,7 @@ def test_the_hook_may_come_in_the_middle_of_the_import_of_torch(tonnage):
     """Nothing opens a file before torch does."""
     packages = subprocess.run([python_of(MAIN), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], capture_output=True,
                               text=True).stdout.strip()  # fmt: skip
-    text = (HERE / "programs/mask_backward.py").read_text()
+    text = (HERE / "programs/five_steps.py").read_text()
     run = tonnage(MAIN, ["-S", "-c", f"import sys; sys.path.append({packages!r})\n{text}"], GPU)
     assert run.status == 0 and run.report["steps"]["seen"] == 5, run.explain()
 
