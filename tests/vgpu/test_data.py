@@ -4,14 +4,16 @@
 import json
 import struct
 import subprocess
+import tempfile
 
 import jsonschema
 import pytest
-from conftest import HERE, ROOT, TEMPORARY, python_of
+from conftest import HERE, ROOT, python_of
 
 FORKED = True  # ../fork_servers.py
 
 FULL = "prog-servers"
+CACHES = {"HF_HOME": f"{tempfile.gettempdir()}/hub-of-nobody", "HF_DATASETS_OFFLINE": "1"}  # it stays empty: what a run writes lies elsewhere
 LIBRARIES = ("torchvision", "datasets", "transformers.trainer")
 SCHEMA = json.loads((ROOT / "doc/format/run.schema.json").read_text())
 PEAKS = ("allocated_bytes", "reserved_bytes", "requested_bytes", "device_bytes")
@@ -75,8 +77,7 @@ def peaks(run):
 
 
 def run_of(tonnage, words, *options):
-    caches = {"HF_HOME": f"{TEMPORARY.name}/hub", "HF_DATASETS_OFFLINE": "1"}
-    return tonnage(FULL, words, "--gpu=rtx3060", *options, env=caches, imports=LIBRARIES)
+    return tonnage(FULL, words, "--gpu=rtx3060", *options, env=CACHES, imports=LIBRARIES)
 
 
 @pytest.mark.parametrize("how, workers", [("cut", []), ("holes", ["2", "fork"]), ("empty", ["2", "spawn"])])
