@@ -34,14 +34,16 @@ IMPORTS = ("torch", "torch._dynamo")  # the second comes with torchvision, trans
 TRANSFORMERS = ("transformers.modeling_utils",)  # and what it brings along; models are imported by the program
 NOTEBOOKS = ("torch", "nbclient", "ipykernel.kernelapp")  # of the runner of a notebook, and of its kernel
 AT_IMPORT_OF_TORCH = ("OMP_NUM_THREADS",)  # of the environment of pytest, which differs from folder to folder
-OF_LIBRARIES = ("HF_HUB_OFFLINE",)  # of the environment, what other libraries than torch read as they are imported
+# Of the environment, what other libraries than torch read as they are imported, and what the hook has for them: a server with such a library is
+# started with it, and one without has not read it yet.
+OF_LIBRARIES = ("HF_HUB_OFFLINE", "HF_HOME", "HF_ENDPOINT", "HF_DATASETS_OFFLINE", "XDG_CACHE_HOME")
+OF_COMPILERS = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")  # read by what only a program imports
 BROKER = "TONNAGE_TEST_BROKER"  # the path of its socket (fork_broker.py)
 MOST = 4  # servers of one process of pytest: each holds some 300 MiB
-# Of the environment, what is read anew in a forked process: all else stands when torch is imported. XDG_CACHE_HOME: for cuDNN's answers;
-# what tonnage fetch keeps there is looked for before. KEEP_MORE is a program's own (vgpu/gate).
+# Of the environment, what is read anew in a forked process: all else stands when torch is imported. KEEP_MORE is a program's own (vgpu/gate).
 RENEWED = {"TONNAGE_STEPS", "TONNAGE_SECONDS", "TONNAGE_CHANGES", "TONNAGE_ASSUMPTIONS", "TONNAGE_NEED",
            "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY", "TONNAGE_INPUTS", "TONNAGE_TRIAL", "TONNAGE_CUDNN",
-           "TONNAGE_SNAPSHOT", "XDG_CACHE_HOME", "KEEP_MORE"}  # fmt: skip
+           "TONNAGE_SNAPSHOT", "KEEP_MORE", *OF_LIBRARIES, *OF_COMPILERS}  # fmt: skip
 
 _lost = set()
 _servers = {}  # what it was started with -> its server, the one used last at the end
@@ -122,6 +124,7 @@ def close():
 
 # Of the options of `tonnage run`, what the hook looks at as torch is imported: the server is started with them, too.
 AT_IMPORT = ("--no-detail", "--writes=allow", "--network=allow", "--init=real", "--weights=real", "--weights=shape", "--data=shape")
+USUAL = ("--weights=auto", "--data=real")  # as without them
 OF_RANKS = ("--ranks", "--nodes")  # these, too; and what they mean depends on the next one
 CARDS = "--gpus"
 
@@ -129,7 +132,7 @@ CARDS = "--gpus"
 def knows(options):
     """True where a server can stand for these options of `tonnage run`, spelled --name=value."""
     names = {option.partition("=")[0] for option in AT_IMPORT}
-    other = [option for option in options if option.partition("=")[0] in names and option not in AT_IMPORT]
+    other = [option for option in options if option.partition("=")[0] in names and option not in (*AT_IMPORT, *USUAL)]
     early = any(option.startswith("--inputs=pad") for option in options)  # torch's loader is changed for it at the import
     return not other and not early and "--gpu=real" not in options and "real" not in options
 

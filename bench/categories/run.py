@@ -22,6 +22,8 @@ sys.path.insert(0, str(HERE.parent))
 from places import PYTHON, ROOT, TONNAGE  # noqa: E402
 
 RESULTS = ROOT / "bench/results/categories.csv"
+PROGRAM = HERE / "profiled.py"
+OPTIONS = ("--gpu=a100-80", "--steps=all")
 F32, I64 = 4, 8  # bytes
 # No such library: each convolution then takes 8 MiB. With the real figures ResNet-50's peak lies in the backward of a layer
 # whose workspace is large, where some activations are gone: a moment that no count from shapes can find.
@@ -85,21 +87,25 @@ def resnet50(batch=32, classes=1000):
     }
 
 
+BY_HAND = {"gpt2": gpt2, "resnet50": resnet50}
+
+
 def run(model):
+    """Its status, its report, and what it printed on both streams."""
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.json"
-        command = [TONNAGE, "run", "--quiet", "--gpu=a100-80", "--steps=all", "--json", report, "--", PYTHON,
-                   HERE / "profiled.py", model]  # fmt: skip
+        command = [TONNAGE, "run", "--quiet", *OPTIONS, "--json", report, "--", PYTHON, PROGRAM, model]
         done = subprocess.run([str(word) for word in command], cwd=folder, capture_output=True, text=True,
                               env={**os.environ, "TMPDIR": folder, **SMALL_WORKSPACES})  # fmt: skip
-        if done.returncode != 0:
-            sys.exit(f"{model}: status {done.returncode}\n{done.stderr[-2000:]}")
-        peak = json.loads(report.read_text())["at_peak"]
-        return peak["by_category"], json.loads(done.stdout.strip().splitlines()[-1])
+        return done.returncode, json.loads(report.read_text()) if report.exists() else {}, done.stdout, done.stderr
 
 
-def rows_of(model, hand):
-    ours, profiler = run(model)
+def rows_of(model, hand, run=run):
+    """run: what runs the program."""
+    status, report, printed, errors = run(model)
+    if status != 0:
+        sys.exit(f"{model}: status {status}\n{errors[-2000:]}")
+    ours, profiler = report["at_peak"]["by_category"], json.loads(printed.strip().splitlines()[-1])
     for category, bytes_by_hand in hand.items():
         theirs = profiler.pop(PROFILER[category], 0)
         yield {"model": model, "category": category, "by_hand": bytes_by_hand, "tonnage": ours[category],
@@ -110,18 +116,22 @@ def rows_of(model, hand):
         yield {"model": model, "category": name, "by_hand": "", "tonnage": ours[name], "profiler": ""}
 
 
+def differing(rows):
+    return [row for row in rows if row["by_hand"] != "" and row["by_hand"] != row["tonnage"]]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=pathlib.Path, default=RESULTS)
     options = parser.parse_args()
-    rows = [*rows_of("gpt2", gpt2()), *rows_of("resnet50", resnet50())]
+    rows = [row for model, count in BY_HAND.items() for row in rows_of(model, count())]
     with options.output.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
     for row in rows:
         print("{model:9} {category:28} {by_hand:>13} {tonnage:>13} {profiler:>13}".format(**row))
-    wrong = [row for row in rows if row["by_hand"] != "" and row["by_hand"] != row["tonnage"]]
+    wrong = differing(rows)
     print(f"{len(wrong)} categories differ from the hand count")
     return 1 if wrong else 0
 

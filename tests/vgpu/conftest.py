@@ -31,7 +31,7 @@ ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() /
 MIB = 1 << 20
 MAIN = "torch-2.11.0"
 ENDS = ["torch-2.6.0", "torch-2.15.0"]  # of what is supported
-FORKABLE = {MAIN, *ENDS}
+FORKABLE = {MAIN, *ENDS, "prog-servers"}
 # For tests that look at the ends in `make long` only.
 WHEELS = [MAIN, *(pytest.param(wheel, marks=pytest.mark.long) for wheel in ENDS)]
 # Where the runs keep their scratch folders; gone when the tests end.

@@ -4,12 +4,17 @@
 import json
 import struct
 import subprocess
+import tempfile
 
 import jsonschema
 import pytest
-from conftest import HERE, MAIN, ROOT, python_of
+from conftest import HERE, ROOT, python_of
+
+FORKED = True  # ../fork_servers.py
 
 FULL = "prog-servers"
+CACHES = {"HF_HOME": f"{tempfile.gettempdir()}/hub-of-nobody", "HF_DATASETS_OFFLINE": "1"}  # it stays empty: what a run writes lies elsewhere
+LIBRARIES = ("torchvision", "datasets", "transformers.trainer")
 SCHEMA = json.loads((ROOT / "doc/format/run.schema.json").read_text())
 PEAKS = ("allocated_bytes", "reserved_bytes", "requested_bytes", "device_bytes")
 PROGRAMS = HERE / "programs/data"
@@ -44,7 +49,7 @@ def write_mnist(root):
 
 def test_a_data_set_of_torchvision_is_as_large_as_the_real_one(tonnage, tmp_path):
     write_mnist(tmp_path / "there")
-    whole, made = (tonnage(MAIN, ["programs/data/sets.py", "MNIST", str(tmp_path / root)], "--gpu=rtx3060", *options)
+    whole, made = (run_of(tonnage, ["programs/data/sets.py", "MNIST", str(tmp_path / root)], *options)
                    for root, options in (("there", ()), ("absent", ["--data=shape"])))  # fmt: skip
     assert peaks(made) == peaks(whole) and made.stdout.split("\n")[0] == whole.stdout.split("\n")[0] == "60000 10000 (1, 28, 28) 1 10 10"
     assert {(row["kind"], row["count"]) for row in made.report["stand_ins"]} == {("data_set", 60000), ("data_set", 10000)}, made.explain()
@@ -54,13 +59,13 @@ def test_a_data_set_of_torchvision_is_as_large_as_the_real_one(tonnage, tmp_path
 @pytest.mark.parametrize("name, told", [("CIFAR100", "50000 10000 (3, 32, 32) 11 100 100"), ("CIFAR10", "50000 10000 (3, 32, 32) 1 10 10"),
                                         ("FashionMNIST", "60000 10000 (1, 28, 28) 1 10 10")])  # fmt: skip
 def test_data_sets_of_torchvision(tonnage, tmp_path, name, told):
-    made = tonnage(MAIN, ["programs/data/sets.py", name, str(tmp_path / "absent")], "--gpu=rtx3060", "--data=shape")
+    made = run_of(tonnage, ["programs/data/sets.py", name, str(tmp_path / "absent")], "--data=shape")
     assert peaks(made) and made.stdout.startswith(told), made.explain()
 
 
 def test_a_folder_of_a_data_set_that_exists_is_read_as_it_is(tonnage, tmp_path):
     (tmp_path / "broken/cifar-10-batches-py").mkdir(parents=True)
-    run = tonnage(MAIN, ["programs/data/sets.py", "CIFAR10", str(tmp_path / "broken")], "--gpu=rtx3060", "--data=shape")
+    run = run_of(tonnage, ["programs/data/sets.py", "CIFAR10", str(tmp_path / "broken")], "--data=shape")
     assert run.verdict != "fits" and run.report["stand_ins"] == [], run.explain()
 
 
@@ -71,15 +76,14 @@ def peaks(run):
     return [run.report["peak"][name] for name in PEAKS]
 
 
-def run_of(tonnage, tmp_path, words, *options):
-    caches = {"HF_HOME": str(tmp_path / "hub"), "HF_DATASETS_OFFLINE": "1"}
-    return tonnage(FULL, words, "--gpu=rtx3060", *options, env=caches)
+def run_of(tonnage, words, *options):
+    return tonnage(FULL, words, "--gpu=rtx3060", *options, env=CACHES, imports=LIBRARIES)
 
 
 @pytest.mark.parametrize("how, workers", [("cut", []), ("holes", ["2", "fork"]), ("empty", ["2", "spawn"])])
-def test_images_that_are_not_there(tonnage, tmp_path, data, how, workers):
-    whole = run_of(tonnage, tmp_path, ["programs/data/images.py", data("whole") / "images", *workers])
-    made = run_of(tonnage, tmp_path, ["programs/data/images.py", data(how) / "images", *workers], "--data=shape")
+def test_images_that_are_not_there(tonnage, data, how, workers):
+    whole = run_of(tonnage, ["programs/data/images.py", data("whole") / "images", *workers])
+    made = run_of(tonnage, ["programs/data/images.py", data(how) / "images", *workers], "--data=shape")
     assert peaks(made) == peaks(whole)
     assert whole.report["stand_ins"] == [] and whole.report["bound"] is None
     rows = {row["path"].rpartition("/")[2]: row for row in made.report["stand_ins"]}
@@ -90,25 +94,25 @@ def test_images_that_are_not_there(tonnage, tmp_path, data, how, workers):
     assert "not decoded (--data shape)" in " ".join(made.stderr.split())
 
 
-def test_images_that_are_there_are_not_decoded(tonnage, tmp_path, data):
-    whole, made = (run_of(tonnage, tmp_path, ["programs/data/images.py", data("whole") / "images"], *options) for options in ([], ["--data=shape"]))
+def test_images_that_are_there_are_not_decoded(tonnage, data):
+    whole, made = (run_of(tonnage, ["programs/data/images.py", data("whole") / "images"], *options) for options in ([], ["--data=shape"]))
     assert peaks(made) == peaks(whole)
     sizes = sum(path.stat().st_size for path in (data("whole") / "images/val").rglob("*.jpg"))
     [val] = [row for row in made.report["stand_ins"] if row["path"].endswith("val")]
     assert val["count"] == 12 and val["bytes"] == sizes and val["tensors"] is None
 
 
-def test_images_without_bytes_end_a_program_that_wants_them(tonnage, tmp_path, data):
-    run = run_of(tonnage, tmp_path, ["programs/data/images.py", data("empty") / "images"], "--data=real")
+def test_images_without_bytes_end_a_program_that_wants_them(tonnage, data):
+    run = run_of(tonnage, ["programs/data/images.py", data("empty") / "images"], "--data=real")
     assert run.verdict == "failed" and run.report["stand_ins"] == [] and "UnidentifiedImageError" in run.stderr
 
 
 @pytest.mark.parametrize("kind, how, workers", [
     ("images", "empty", "0"), ("images", "cut", "2"), ("photographs", "holes", "0"), ("tokens", "values", "0"), ("tokens", "values", "2")])
-def test_a_trainer_without_its_data(tonnage, tmp_path, data, kind, how, workers):
+def test_a_trainer_without_its_data(tonnage, data, kind, how, workers):
     """values: how long each row is is known, and a batch is as long as its longest."""
-    whole = run_of(tonnage, tmp_path, ["programs/data/trainer.py", data("whole"), kind, workers])
-    made = run_of(tonnage, tmp_path, ["programs/data/trainer.py", data(how), kind, workers], "--data=shape")
+    whole = run_of(tonnage, ["programs/data/trainer.py", data("whole"), kind, workers])
+    made = run_of(tonnage, ["programs/data/trainer.py", data(how), kind, workers], "--data=shape")
     assert peaks(made) == peaks(whole)
     kinds = {row["kind"] for row in made.report["stand_ins"]}
     assert kinds == ({"data_set"} if kind == "tokens" else {"images"} if kind == "images" else {"images", "data_set"})
@@ -117,8 +121,8 @@ def test_a_trainer_without_its_data(tonnage, tmp_path, data, kind, how, workers)
 
 
 @pytest.mark.parametrize("how", ["cut", "holes", "gone"])
-def test_tokens_of_unknown_length(tonnage, tmp_path, data, how):
-    made = run_of(tonnage, tmp_path, ["programs/data/trainer.py", data(how), "tokens", "0"], "--data=shape")
+def test_tokens_of_unknown_length(tonnage, data, how):
+    made = run_of(tonnage, ["programs/data/trainer.py", data(how), "tokens", "0"], "--data=shape")
     peaks(made)
     rows = made.report["stand_ins"]
     assert len(rows) == 2 and all(row["assumed"] == ["rows", "lengths"] and row["kind"] == "data_set" for row in rows)
@@ -130,8 +134,8 @@ def test_tokens_of_unknown_length(tonnage, tmp_path, data, how):
         assert all(1000 < row["count"] < 1600 for row in rows)
 
 
-def test_what_libraries_give_for_files_of_all_kinds(tonnage, tmp_path):
-    real, made = (run_of(tonnage, tmp_path / name, ["programs/data/look.py"], "--gpu=a100-80", f"--data={name}") for name in ("real", "shape"))
+def test_what_libraries_give_for_files_of_all_kinds(tonnage):
+    real, made = (run_of(tonnage, ["programs/data/look.py"], "--gpu=a100-80", f"--data={name}") for name in ("real", "shape"))
     said = [{key: values for key, *values in map(json.loads, filter(lambda line: line.startswith("["), run.stdout.splitlines()))} for run in (real, made)]
     before, after = said
     assert "taken" in after, made.explain()

@@ -4,17 +4,26 @@ network: the peak is that of whole files, to the byte."""
 
 import json
 import os
+import pathlib
+import shutil
 import signal
 import subprocess
 
 import pytest
 from conftest import ENDS, HERE, MAIN, ROOT, TEMPORARY, TONNAGE, python_of, run_tonnage
+from fork_servers import TRANSFORMERS
 from hub_server import TOKEN, Hub, commit_of, make_model
+
+FORKED = True  # ../fork_servers.py
 
 PEAKS = ("allocated_bytes", "reserved_bytes", "requested_bytes", "device_bytes")
 SHARDED, SINGLE, GATED = "acme/sharded", "acme/single", "acme/gated"
 CLIENTS = [MAIN, *(pytest.param(wheel, marks=pytest.mark.long) for wheel in ENDS)]  # huggingface_hub 2 by httpx, 0.36 by requests
 NOWHERE = "http://127.0.0.1:9"
+# The same for each test, which finds them empty, so that one fork server has read them.
+CACHE = pathlib.Path(TEMPORARY.name) / "fetched"
+HUB_HOME = CACHE / "huggingface"
+HERE_ONLY = {"XDG_CACHE_HOME": str(CACHE), "HF_HOME": str(HUB_HOME), "HF_ENDPOINT": NOWHERE}
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +51,7 @@ class Fetcher:
     """fetch(MODEL, options...): (what was done, its document) with a cache and a home of the test's own."""
 
     def __init__(self, folder, hub):
-        self.cache, self.hub = folder / "cache", hub
+        self.cache, self.hub = CACHE, hub
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "XDG_CACHE_HOME": str(self.cache), "HF_ENDPOINT": hub.endpoint,
                             "TMPDIR": TEMPORARY.name}
         self.store = self.cache / "tonnage/hub"
@@ -80,7 +89,8 @@ def check(document):
 
 @pytest.fixture
 def fetch(tmp_path, hub):
-    return Fetcher(tmp_path, hub)
+    yield Fetcher(tmp_path, hub)
+    shutil.rmtree(CACHE, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +102,8 @@ def peaks_of_whole(models, tmp_path_factory):
         key = (SINGLE if name == GATED else name), wheel
         if key not in known:
             program = [python_of(wheel), HERE / "programs/from_hub.py", models[0] / key[0]]
-            run = run_tonnage(["--gpu=a100-80", "--steps=all", "--weights=real"], program, tmp_path_factory.mktemp("whole"))
+            run = run_tonnage(["--gpu=a100-80", "--steps=all", "--weights=real"], program, tmp_path_factory.mktemp("whole"), HERE_ONLY,
+                              forked=True, imports=TRANSFORMERS)  # fmt: skip
             assert run.report["stand_ins"] == []
             known[key] = peaks(run)
         return known[key]
@@ -119,11 +130,10 @@ def test_a_run_on_what_was_fetched_has_the_peak_of_whole_files(tonnage, models, 
     assert hub.leaked == []  # the token goes to the hub only, not to where it has its files
     hub.close()
 
-    here = {"XDG_CACHE_HOME": str(fetch.cache), "HF_HOME": str(fetch.cache / "huggingface"), "HF_ENDPOINT": NOWHERE}
-    headers_only = tonnage(wheel, ["programs/from_hub.py", name], "--gpu=a100-80", "--steps=all", env=here)
+    headers_only = tonnage(wheel, ["programs/from_hub.py", name], "--gpu=a100-80", "--steps=all", env=HERE_ONLY)
     assert peaks(headers_only) == peaks_of_whole(name, wheel)
     assert len(headers_only.report["stand_ins"]) == len(headers)
-    assert not (fetch.cache / "huggingface").exists()  # where every program looks there is no file without its tensors
+    assert not HUB_HOME.exists()  # where every program looks there is no file without its tensors
 
 
 @pytest.mark.long  # a minute: the client asks each file of the hub again and again
@@ -131,29 +141,26 @@ def test_without_a_word_about_being_offline(tonnage, hub, fetch):
     """The program is unmodified and the environment says nothing: the hub that cannot be reached is not needed."""
     fetch.document(SINGLE)
     hub.close()
-    here = {"XDG_CACHE_HOME": str(fetch.cache), "HF_HOME": str(fetch.cache / "huggingface"), "HF_ENDPOINT": NOWHERE, "HF_HUB_OFFLINE": "0"}
-    run = tonnage(MAIN, ["programs/from_hub.py", SINGLE], "--gpu=a100-80", "--steps=all", env=here)
+    run = tonnage(MAIN, ["programs/from_hub.py", SINGLE], "--gpu=a100-80", "--steps=all", env={**HERE_ONLY, "HF_HUB_OFFLINE": "0"})
     assert run.verdict == "fits" and len(run.report["stand_ins"]) == 1, run.explain()
 
 
 def test_real_weights_are_not_mixed_with_headers(tonnage, hub, fetch):
     """With --weights real a header is no file of weights: the program finds none, as it would on any machine."""
     fetch.document(SINGLE)
-    here = {"XDG_CACHE_HOME": str(fetch.cache), "HF_HOME": str(fetch.cache / "huggingface")}
-    run = tonnage(MAIN, ["programs/from_hub.py", SINGLE], "--gpu=a100-80", "--weights=real", env=here)
+    run = tonnage(MAIN, ["programs/from_hub.py", SINGLE], "--gpu=a100-80", "--weights=real", env=HERE_ONLY)
     assert run.verdict == "failed" and "cached files" in " ".join(run.stderr.split()), run.explain()
 
 
 def test_whole_weights_in_the_hubs_cache_come_first(tonnage, models, hub, fetch):
     """The hub's client has them: a run takes those, and the fetched headers stay where they are."""
     fetch.document(SINGLE)
-    cache = fetch.cache / "huggingface"
     script = "import sys; from huggingface_hub import hf_hub_download; [hf_hub_download(sys.argv[1], name) for name in sys.argv[2:]]"
     small = [path.name for path in (models[0] / SINGLE).glob("*.json")]
-    subprocess.run([python_of(MAIN), "-c", script, SINGLE, *small], check=True, timeout=120, env={**fetch.environment, "HF_HOME": str(cache)})
-    snapshot = cache / "hub/models--acme--single/snapshots" / commit_of(SINGLE)
+    subprocess.run([python_of(MAIN), "-c", script, SINGLE, *small], check=True, timeout=120, env={**fetch.environment, "HF_HOME": str(HUB_HOME)})
+    snapshot = HUB_HOME / "hub/models--acme--single/snapshots" / commit_of(SINGLE)
     (snapshot / "model.safetensors").symlink_to(models[0] / SINGLE / "model.safetensors")  # as the hub's client links its blobs
-    run = tonnage(MAIN, ["programs/from_hub.py", SINGLE], "--gpu=a100-80", "--steps=all", env={"XDG_CACHE_HOME": str(fetch.cache), "HF_HOME": str(cache)})
+    run = tonnage(MAIN, ["programs/from_hub.py", SINGLE], "--gpu=a100-80", "--steps=all", env=HERE_ONLY)
     assert run.verdict == "fits", run.explain()
     assert [row for row in run.report["stand_ins"] if "tonnage/hub" in row["path"]] == []
 
@@ -162,7 +169,8 @@ def test_into_a_folder(tonnage, peaks_of_whole, fetch, tmp_path):
     folder = tmp_path / "new/model"
     document = fetch.document(SHARDED, "--into", folder)
     assert document["folder"] == str(folder) and not fetch.store.exists()
-    headers = tonnage(MAIN, ["programs/from_hub.py", str(folder)], "--gpu=a100-80", "--steps=all")
+    fetch.store.mkdir(parents=True)  # as in all runs here: whether there is one the hook sees as it starts
+    headers = tonnage(MAIN, ["programs/from_hub.py", str(folder)], "--gpu=a100-80", "--steps=all", env=HERE_ONLY)
     assert peaks(headers) == peaks_of_whole(SHARDED, MAIN) and len(headers.report["stand_ins"]) == 3
     assert fetch.document(SHARDED, "--into", folder)["already_there"]
     assert fetch.fails(SINGLE, "--into", folder)["kind"] == "folder"  # another model's is left alone

@@ -11,7 +11,7 @@ import subprocess
 import time
 
 import pytest
-from conftest import ENDS, ENVIRONMENTS, MAIN, TONNAGE, WHEELS, python_of, run_tonnage
+from conftest import ENDS, ENVIRONMENTS, HERE, MAIN, TONNAGE, WHEELS, python_of, run_tonnage
 
 FORKED = True  # ../fork_servers.py
 
@@ -102,8 +102,8 @@ def test_direct_round_trips_are_exact(tonnage):
 def test_without_nvidia_packages_the_peak_is_the_same(tonnage):
     installed = list((ENVIRONMENTS / "torch-2.11.0-slim/lib").glob("python*/site-packages/nvidia*"))
     assert installed == []
-    full = tonnage(MAIN, "jobs/gpt2.py", "--steps=all")
-    slim = tonnage("torch-2.11.0-slim", "jobs/gpt2.py", "--steps=all")
+    full = tonnage(MAIN, "programs/small_gpt.py", "--steps=all")
+    slim = tonnage("torch-2.11.0-slim", "programs/small_gpt.py", "--steps=all")
     check(full)
     check(slim)
     assert slim.report["peak"] == full.report["peak"]
@@ -141,18 +141,18 @@ def test_ways_to_start_a_program(tmp_path, way):
 
 
 def test_the_card_is_shared_by_the_processes_of_a_run(tmp_path):
+    """Two of PyTorch, which fit together; and one that finds no room beside one of the driver's API."""
     python = python_of(MAIN)
-    gibibyte = "torch.empty(1 << 30, dtype=torch.uint8, device='cuda')"
-    holder = f"import torch, time; x = {gibibyte}; print('held', flush=True);"
     (tmp_path / "run.sh").write_text(
-        f'"{python}" -c "{holder} time.sleep(60)" > held.txt &\n'
+        f'"{python}" "$1" stays > held.txt &\n'
         f"while ! grep -q held held.txt; do sleep 0.1; done\n"
-        f'"{python}" -c "{holder}"\nstatus=$?\nkill $!\nexit $status\n'
+        f'"{python}" "$2"\nstatus=$?\nkill $!\nexit $status\n'
     )
-    large = run_tonnage(["--memory=8GiB", "--steps=all"], ["bash", "run.sh"], tmp_path)
+    by_torch, by_driver = (HERE / f"programs/hold_by_{way}.py" for way in ("torch", "driver"))
+    large = run_tonnage(["--memory=8GiB", "--steps=all"], ["bash", "run.sh", by_torch, by_torch], tmp_path)
     assert large.verdict == "fits", large.explain()
     assert large.device_bytes > 2 << 30, large.explain()
-    small = run_tonnage(["--memory=2GiB", "--steps=all"], ["bash", "run.sh"], tmp_path)
+    small = run_tonnage(["--memory=2GiB", "--steps=all"], ["bash", "run.sh", by_driver, by_torch], tmp_path)
     assert small.verdict == "out_of_memory", small.explain()
 
 

@@ -41,10 +41,10 @@ def world(tmp_path):
     return tmp_path
 
 
-def run_saving(tonnage, world, *options):
+def run_saving(tonnage, world, *options, more=()):
     return tonnage(
         "torch-2.11.0",
-        ["programs/save_everything.py", str(world / "elsewhere")],
+        ["programs/save_everything.py", str(world / "elsewhere"), *more],
         "--steps=all",
         *options,
         cwd=world / "work",
@@ -69,7 +69,7 @@ def test_nothing_is_replaced(tonnage, world):
 
 
 def test_writes_can_be_allowed(tonnage, world):
-    run = run_saving(tonnage, world, "--writes=allow")
+    run = run_saving(tonnage, world, "--writes=allow", more=["files"])
     assert run.verdict == "fits", run.explain()
     assert (world / "elsewhere/target.pt").read_bytes() != b"before\n"
     assert (world / "work/log.txt").read_text() == "before\nappended\n"

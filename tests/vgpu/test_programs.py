@@ -3,17 +3,21 @@
 run by `make long` (bench/programs/run.py), and here by name with --long.
 """
 
+import os
+import pathlib
 import sys
 import tempfile
 import types
 
 import pytest
-from conftest import ENVIRONMENTS, ROOT
+from conftest import ENVIRONMENTS, MAIN, ROOT, TEMPORARY
+from fork_servers import can_fork
 
 sys.path.insert(0, str(ROOT / "bench/programs"))
 import report  # noqa: E402
 import run as bench  # noqa: E402
 
+FORKED = True  # ../fork_servers.py
 ROWS = bench.programs()
 # Of the quick ones, what another shows, too: the same program with another optimizer, batch, size or card, or another network of
 # the same library.
@@ -27,12 +31,33 @@ def cases():
         yield pytest.param(row, id=row["name"], marks=[] if often else [pytest.mark.long])
 
 
+def left_behind():
+    """Processes of runs of this process: they have their folders in their environment, or files of theirs mapped."""
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        try:
+            seen = (process / "environ").read_bytes() + (process / "maps").read_bytes()
+        except OSError:
+            continue  # it has ended meanwhile, or is somebody else's
+        if os.fsencode(TEMPORARY.name) in seen:
+            yield process
+
+
+def start(row, folder, tonnage):
+    """As bench.start; what can be forked is, and nobody waits for what it would need."""
+    words = bench.words_of(row, folder)
+    environment = row.get("environment", {})
+    if row["env"] != MAIN or not can_fork(words, environment):
+        return bench.start(row, types.SimpleNamespace(patience=3), folder)
+    done = tonnage(MAIN, words[1:], f"--gpu={row['gpu']}", *row.get("options", []), cwd=folder, env=environment, timeout=3 * bench.SECONDS)
+    return done.status, done.report, 0, done.stdout + done.stderr, len(list(left_behind()))
+
+
 @pytest.mark.parametrize("row", list(cases()))
-def test_a_program_has_the_verdict_that_was_written_down(row):
+def test_a_program_has_the_verdict_that_was_written_down(row, tonnage):
     if not bench.runs.python_of(row["env"]).exists():
         pytest.skip(f"environment {row['env']} is missing: tools/envs {row['env']}")
     with tempfile.TemporaryDirectory() as folder:
-        status, document, seconds, text, left = bench.start(row, types.SimpleNamespace(patience=3), bench.pathlib.Path(folder))
+        status, document, seconds, text, left = start(row, pathlib.Path(folder), tonnage)
     result = {"status": status, "report": document, "seconds": seconds}
     judgement = report.judge(row, result)
     assert judgement.right, f"{judgement.why}\n{text[-6000:]}"

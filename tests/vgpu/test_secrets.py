@@ -12,7 +12,7 @@ import pathlib
 import subprocess
 
 import pytest
-from conftest import MAIN, TONNAGE, python_of
+from conftest import MAIN, TONNAGE, python_of, run_tonnage
 
 PROGRAM = '''
 import argparse, torch
@@ -100,11 +100,11 @@ def test_a_baseline_of_a_masked_path_is_met_again(gpu):
     place = gpu.cwd / VALUES[0]
     place.mkdir(parents=True)
     (place / "train.py").write_text(PROGRAM)
-    command = ["--", gpu.python, place / "train.py", "--hf-token=" + VALUES[0], "--mode", "fits"]
-    assert gpu("run", "--gpu", "rtx3060", "--write-baseline", "b.json", *command, timeout=200).returncode == 0
-    done = gpu("run", "--gpu", "rtx3060", "--baseline", "b.json", "--json", "r.json", *command, timeout=200)
-    baseline = json.loads((gpu.cwd / "r.json").read_text())["baseline"]
-    assert done.returncode == 0 and baseline["holders"] == [], baseline
+    command = [gpu.python, place / "train.py", "--hf-token=" + VALUES[0], "--mode", "fits"]
+    assert run_tonnage(["--gpu=rtx3060", "--write-baseline=b.json"], command, gpu.cwd, forked=True).status == 0
+    done = run_tonnage(["--gpu=rtx3060", "--baseline=b.json"], command, gpu.cwd, forked=True)
+    baseline = done.report["baseline"]
+    assert done.status == 0 and baseline["holders"] == [], baseline
     assert "***" in (gpu.cwd / "b.json").read_text()
 
 

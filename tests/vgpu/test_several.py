@@ -60,7 +60,7 @@ def test_both_fit_by_hand_count(tmp_path):
 def test_each_alone_fits_and_both_do_not(tmp_path):
     python = python_of(MAIN)
     for size in ("8192", "5000"):
-        assert run_tonnage(["--gpu=rtx3060"], [python, SHARER, size], tmp_path).status == 0
+        assert run_tonnage(["--gpu=rtx3060"], [python, SHARER, size], tmp_path, forked=True).status == 0
     page = tmp_path / "page.html"
     run = several(tmp_path, "8192 says=first", "5000 after=first", options=("--gpu=rtx3060", f"--html={page}"), env={"TONNAGE_NEED": ""})
     context = run.report["gpu"]["context_bytes"]
@@ -141,11 +141,12 @@ for epoch in range(1000):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/dev/null")
-def test_the_first_has_the_input(tmp_path):
+def test_the_first_has_the_input_and_its_failure_ends_the_run(tmp_path):
     code = "import sys, torch; torch.ones(9, device='cuda'); sys.stderr.write('[%s]' % sys.stdin.read()); sys.exit(5)"
     wait = "import sys, time; sys.stdin.read() == '' or sys.exit(6); time.sleep(60)"
     run = several(tmp_path, [python_of(MAIN), "-c", code], [python_of(MAIN), "-c", wait], input="words")
-    assert run.status == 5 and "[words]" in run.stderr, run.explain()
+    assert run.status == 5 and run.verdict == "failed" and "[words]" in run.stderr, run.explain()
+    assert [part["exit_status"] for part in run.report["programs"]["items"]] == [5, None]
 
 
 def test_a_signal_reaches_all(tmp_path):

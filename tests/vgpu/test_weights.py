@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 from conftest import HERE, MAIN, ROOT, python_of
+from fork_servers import TRANSFORMERS
 
 FORKED = True  # ../fork_servers.py
 
@@ -17,15 +18,12 @@ ROADS = ["map", "cpu", "checked", *(pytest.param(road, marks=pytest.mark.long) f
 
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory):
-    folders = {}
-    for kind in ("whole", "headers", "holes"):
-        folders[kind] = tmp_path_factory.mktemp(kind)
-        script = HERE / "programs/checkpoint.py"
-        done = subprocess.run([python_of(MAIN), script, folders[kind], kind], capture_output=True, text=True, check=True,
-                              env={"CUDA_VISIBLE_DEVICES": "", "PATH": "/usr/bin:/bin"})
-        files = json.loads(done.stdout[done.stdout.index("["):])
-        assert sum(name.endswith(".safetensors") for name in files) > 2
-    return folders
+    folder = tmp_path_factory.mktemp("checkpoints")
+    done = subprocess.run([python_of(MAIN), HERE / "programs/checkpoint.py", folder], capture_output=True, text=True, check=True,
+                          env={"CUDA_VISIBLE_DEVICES": "", "PATH": "/usr/bin:/bin"})
+    files = json.loads(done.stdout[done.stdout.index("["):])
+    assert sum(name.endswith(".safetensors") for name in files) > 2
+    return {kind: folder / kind for kind in ("whole", "headers", "holes")}
 
 
 def peaks(run):
@@ -135,6 +133,6 @@ def test_weights_that_cannot_be_downloaded_are_those_of_the_model(tonnage, tmp_p
 
 @pytest.mark.parametrize("how, option, error", [("DEFAULT", "--weights=real", "URLError"), ("unknown", "--weights=auto", "KeyError")])
 def test_a_download_that_failed_is_told(tonnage, tmp_path, how, option, error):
-    run = tonnage(MAIN, ["-c", PRETRAINED, str(tmp_path), how], "--gpu=a100-80", option)
+    run = tonnage(MAIN, ["-c", PRETRAINED, str(tmp_path), how], "--gpu=a100-80", option, imports=TRANSFORMERS)  # the servers of load()
     assert run.verdict == "failed" and error in run.report["exception"]["text"], run.explain()
     assert "pretrained.py" not in run.stderr and "_tonnage" not in run.stderr, run.stderr

@@ -1,28 +1,61 @@
 # SPDX-License-Identifier: Apache-2.0
-"""checkpoint.py FOLDER whole|headers|holes: a small Llama of random weights in several safetensors files, a pickled one, and
-the same with only the headers, or with holes."""
+"""checkpoint.py FOLDER: in FOLDER/whole a small Llama of random weights, as transformers saves it, in several safetensors files, and a pickled one;
+in FOLDER/headers and FOLDER/holes the former with only the headers, and with holes."""
 
 import json
 import os
+import shutil
 import struct
 import sys
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from safetensors.torch import save_file
 
-folder, kind = sys.argv[1:3]
+whole, headers, holes = (os.path.join(sys.argv[1], kind) for kind in ("whole", "headers", "holes"))
+WIDE, INNER, LAYERS, WORDS, FILES = 512, 1376, 4, 32000, 3
+CONFIG = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "dtype": "bfloat16", "hidden_size": WIDE, "intermediate_size": INNER,
+          "num_hidden_layers": LAYERS, "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": WORDS}  # fmt: skip
+
+
+def shapes():
+    yield "model.embed_tokens.weight", (WORDS, WIDE)
+    for layer in range(LAYERS):
+        for name in "qkvo":
+            yield f"model.layers.{layer}.self_attn.{name}_proj.weight", (WIDE, WIDE)
+        for name, shape in (("gate", (INNER, WIDE)), ("up", (INNER, WIDE)), ("down", (WIDE, INNER))):
+            yield f"model.layers.{layer}.mlp.{name}_proj.weight", shape
+        for name in ("input", "post_attention"):
+            yield f"model.layers.{layer}.{name}_layernorm.weight", (WIDE,)
+    yield "model.norm.weight", (WIDE,)
+    yield "lm_head.weight", (WORDS, WIDE)
+
+
+def write(path, content):
+    with open(path, "w") as file:
+        json.dump(content, file)
+
+
 torch.manual_seed(0)
-config = LlamaConfig(hidden_size=512, intermediate_size=1376, num_hidden_layers=4, num_attention_heads=8,
-                     num_key_value_heads=8, vocab_size=32000)
-model = LlamaForCausalLM(config).to(torch.bfloat16)
-model.save_pretrained(folder, max_shard_size="30MB")
-torch.save(model.state_dict(), os.path.join(folder, "pickled.pt"))
-for name in os.listdir(folder):
-    if name.endswith(".safetensors") and kind != "whole":
-        path = os.path.join(folder, name)
-        with open(path, "r+b") as file:
-            length, header = os.path.getsize(path), 8 + struct.unpack("<Q", file.read(8))[0]
-            file.truncate(header)
-            if kind == "holes":
-                file.truncate(length)
-json.dump(sorted(os.listdir(folder)), sys.stdout)
+state = {name: torch.randn(shape, dtype=torch.bfloat16) / 50 for name, shape in shapes()}
+os.makedirs(whole)
+write(os.path.join(whole, "config.json"), CONFIG)
+torch.save(state, os.path.join(whole, "pickled.pt"))
+files = {name: f"model-{at % FILES + 1:05}-of-{FILES:05}.safetensors" for at, name in enumerate(state)}
+for each in set(files.values()):
+    save_file({name: state[name] for name in state if files[name] == each}, os.path.join(whole, each), {"format": "pt"})
+size = sum(tensor.nbytes for tensor in state.values())
+write(os.path.join(whole, "model.safetensors.index.json"), {"metadata": {"total_size": size}, "weight_map": files})
+for name in os.listdir(whole):
+    path = os.path.join(whole, name)
+    for folder in headers, holes:
+        os.makedirs(folder, exist_ok=True)
+        if name.endswith(".json"):
+            shutil.copy(path, folder)
+        if not name.endswith(".safetensors"):
+            continue
+        with open(path, "rb") as file, open(os.path.join(folder, name), "wb") as copy:
+            start = file.read(8)
+            copy.write(start + file.read(struct.unpack("<Q", start)[0]))
+            if folder == holes:
+                copy.truncate(os.path.getsize(path))
+json.dump(sorted(os.listdir(whole)), sys.stdout)

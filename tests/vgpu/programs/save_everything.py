@@ -1,4 +1,5 @@
-"""Writes over, renames over, appends to and removes what was there before, the way training programs do."""
+"""save_everything.py ELSEWHERE [files]: writes over, renames over, appends to and removes what was there before, the way training programs do; without
+transformers, where only files are wished for."""
 import os
 import pathlib
 import shutil
@@ -7,12 +8,17 @@ import sys
 
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
 
 elsewhere = pathlib.Path(sys.argv[1])  # an absolute path outside of the working folder
 home = pathlib.Path.home()
+only_files = sys.argv[2:] == ["files"]
 
-model = GPT2LMHeadModel(GPT2Config(n_layer=1, n_embd=64, n_head=2)).cuda()
+if only_files:
+    model = torch.nn.Linear(256, 256).cuda()
+else:
+    from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+
+    model = GPT2LMHeadModel(GPT2Config(n_layer=1, n_embd=64, n_head=2)).cuda()
 state = model.state_dict()
 
 torch.save(state, "checkpoint.pt")
@@ -40,19 +46,18 @@ assert os.listdir("old") == ["new.txt"]
 move = "echo shell > moved.tmp && mv moved.tmp moved.txt && test $(cat moved.txt) = shell"
 subprocess.run(move, shell=True, check=True)
 
+if not only_files:
+    class Tokens(torch.utils.data.Dataset):
+        def __len__(self):
+            return 8
 
-class Tokens(torch.utils.data.Dataset):
-    def __len__(self):
-        return 8
+        def __getitem__(self, index):
+            return {"input_ids": torch.zeros(16, dtype=torch.long), "labels": torch.zeros(16, dtype=torch.long)}
 
-    def __getitem__(self, index):
-        return {"input_ids": torch.zeros(16, dtype=torch.long), "labels": torch.zeros(16, dtype=torch.long)}
-
-
-arguments = TrainingArguments(
-    output_dir="out", per_device_train_batch_size=4, max_steps=2, save_steps=1, save_total_limit=1, report_to="none"
-)
-Trainer(model=model, args=arguments, train_dataset=Tokens()).train()
-assert sorted(os.listdir("out")) == ["checkpoint-2", "keep.txt"], os.listdir("out")
-model.save_pretrained("out")
+    arguments = TrainingArguments(
+        output_dir="out", per_device_train_batch_size=4, max_steps=2, save_steps=1, save_total_limit=1, report_to="none"
+    )
+    Trainer(model=model, args=arguments, train_dataset=Tokens()).train()
+    assert sorted(os.listdir("out")) == ["checkpoint-2", "keep.txt"], os.listdir("out")
+    model.save_pretrained("out")
 print("saved everything")

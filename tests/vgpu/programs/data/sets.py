@@ -21,5 +21,5 @@ for epoch in range(2):
         optimizer.step()
         optimizer.zero_grad()
     with torch.no_grad():
-        for x, y in DataLoader(test, batch_size=1000):
+        for x, y in DataLoader(test, batch_size=250):
             net(x.cuda())
