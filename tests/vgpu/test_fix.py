@@ -11,7 +11,7 @@ import textwrap
 import tomllib
 
 import pytest
-from conftest import ROOT, TONNAGE, python_of, run_tonnage
+from conftest import ROOT, python_of, run_tonnage
 from searches import search
 
 EXAMPLES = ROOT / "examples"
@@ -232,7 +232,7 @@ def test_ranks_of_a_trial_meet_at_its_own_port_whatever_the_program_names(tmp_pa
         if is_trial:
             with socket.create_server(("127.0.0.1", 0)) as free:
                 monkeypatch.setenv("TONNAGE_PORT", str(free.getsockname()[1]))
-        words = [str(TONNAGE), "run", "--gpu", "rtx3060", "--", python_of(ENVIRONMENT), "meet.py", str(taken.getsockname()[1])]
-        done = subprocess.run(words, cwd=tmp_path, timeout=300, capture_output=True, text=True)
-    assert done.stdout.count("met 2") == (2 if is_trial else 0), done.stdout + done.stderr[-4000:]
-    assert is_trial or "EADDRINUSE" in done.stderr, done.stderr[-4000:]
+        words = [python_of(ENVIRONMENT), "meet.py", str(taken.getsockname()[1])]
+        run = run_tonnage(["--gpu=rtx3060"], words, tmp_path, forked=True)
+    assert run.stdout.count("met 2") == (2 if is_trial else 0), run.explain()
+    assert is_trial or "EADDRINUSE" in run.stderr, run.explain()
