@@ -4,6 +4,7 @@ the marker, with the line that is to blame; and figures do not move by a byte.""
 
 import os
 import subprocess
+import tempfile
 import xml.etree.ElementTree
 
 import pytest
@@ -78,10 +79,10 @@ def run_pytest(tmp_path, *arguments, env=None):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """run_pytest of all tests, and what it has left in the folder of temporary files."""
-    before = set(os.listdir(TEMPORARY.name))
-    done, rows = run_pytest(tmp_path_factory.mktemp("gate"), "--tonnage-gpu=a100-80")
-    return done, rows, set(os.listdir(TEMPORARY.name)) ^ before
+    """run_pytest of all tests, and what it has left in its folder of temporary files."""
+    with tempfile.TemporaryDirectory(dir=TEMPORARY.name) as folder:
+        done, rows = run_pytest(tmp_path_factory.mktemp("gate"), "--tonnage-gpu=a100-80", env={"TMPDIR": folder})
+        return done, rows, os.listdir(folder)
 
 
 def test_marked_tests_have_peaks_of_their_own(whole):
@@ -94,7 +95,7 @@ def test_marked_tests_have_peaks_of_their_own(whole):
     training, more, again = (rows[name][2] for name in ("test_training", "test_more_layers", "test_training_again"))
     assert training == again < more and rows["test_that_fails"][2] < training, done.stdout
     assert rows["test_plain"][2] is None and "ended before this test did" in rows["test_that_ends_python"][1]
-    assert left == set()
+    assert left == []
 
 
 def test_one_tensor_more_fails_the_marker(whole, tmp_path):
