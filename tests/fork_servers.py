@@ -31,7 +31,9 @@ GUEST = ROOT / "python/tonnage/guest"
 CHILD = HERE / "forked"
 READY_SECONDS = 300
 IMPORTS = ("torch", "torch._dynamo")  # the second comes with torchvision, transformers and many others
-TRANSFORMERS = ("transformers.modeling_utils",)  # and what it brings along; models are imported by the program
+# What programs that begin with a library may find imported. Of transformers models are imported by the program; of Lightning it is what takes
+# longest, and not itself, since changes ask whether the program has it.
+OF_LIBRARY = {"transformers": ("transformers.modeling_utils",), "lightning": ("torchmetrics",)}
 AT_IMPORT_OF_TORCH = ("OMP_NUM_THREADS",)  # of the environment of pytest, which differs from folder to folder
 OF_LIBRARIES = ("HF_HUB_OFFLINE",)  # of the environment, what other libraries than torch read as they are imported
 BROKER = "TONNAGE_TEST_BROKER"  # the path of its socket (fork_broker.py)

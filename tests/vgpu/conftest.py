@@ -117,7 +117,8 @@ def libraries_of(words):
     """What a server has imported besides torch, where the program begins with it: a second of each run."""
     path = pathlib.Path(words[0])
     text = path.read_text() if path.suffix == ".py" and path.exists() else ""
-    return fork_servers.TRANSFORMERS if re.search(r"(?m)^(from|import) transformers\b", text) else ()
+    found = re.search(r"(?m)^(?:from|import) (transformers|lightning)\b", text)
+    return fork_servers.OF_LIBRARY[found[1]] if found else ()
 
 
 @pytest.fixture
