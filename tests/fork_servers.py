@@ -33,6 +33,9 @@ READY_SECONDS = 300
 IMPORTS = ("torch", "torch._dynamo")  # the second comes with torchvision, transformers and many others
 TRANSFORMERS = ("transformers.modeling_utils",)  # and what it brings along; models are imported by the program
 NOTEBOOKS = ("torch", "nbclient", "ipykernel.kernelapp")  # of the runner of a notebook, and of its kernel
+# What programs that begin with a library may find imported: of Lightning it is what takes longest, and not itself, since changes ask whether
+# the program has it.
+OF_LIBRARY = {"transformers": TRANSFORMERS, "lightning": ("torchmetrics",)}
 AT_IMPORT_OF_TORCH = ("OMP_NUM_THREADS",)  # of the environment of pytest, which differs from folder to folder
 # Of the environment, what other libraries than torch read as they are imported, and what the hook has for them: a server with such a library is
 # started with it, and one without has not read it yet.

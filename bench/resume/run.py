@@ -44,6 +44,9 @@ class Folder:
     def command(self, which):
         return [str(self.python), self.row["file"], *self.row[which].split()]
 
+    def start(self, words):
+        return subprocess.run(words, cwd=self.path, capture_output=True, text=True, timeout=600)
+
     def tonnage(self, verb, options, *commands):
         """(status, the document, what was printed)"""
         out = self.path / "out.json"
@@ -51,7 +54,7 @@ class Folder:
         first, *others = map(self.command, commands)
         then = [word for other in others for word in ("--then", " ".join(other))]
         words = [TONNAGE, verb, "--gpu=rtx3060", f"--memory={self.row['memory']}", "--json", out, *then, *options, "--", *first]
-        done = subprocess.run(words, cwd=self.path, capture_output=True, text=True, timeout=600)
+        done = self.start(list(map(str, words)))
         if "--show" in sys.argv:
             print(done.stderr)
         return done.returncode, document_at(out), done.stderr
@@ -124,7 +127,7 @@ def missing_of_applied(folder, name):
 
 def missing_of_patched(folder, change, figures):
     with tempfile.TemporaryDirectory() as name:
-        patched = Folder(name, folder.row, folder.python)
+        patched = type(folder)(name, folder.row, folder.python)
         done = subprocess.run(["patch", "-p0", patched.row["file"]], cwd=name, input=change["patch"], capture_output=True, text=True)
         if done.returncode != 0:
             return [f"{change['id']}: patch: {done.stdout}"]

@@ -17,6 +17,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _WORDS_OF_CONFIG = 64  # PyConfig is that long at least, within the interpreter's state
 _CWD = "TONNAGE_TEST_CWD"
 _KEEP = "TONNAGE_TEST_KEEP"
+_places = []  # in the configuration, once they are found: a rank is made of a process that has become its launcher
 _of_server = set()  # names of modules that were imported before the fork; no objects that garbage collection counts
 
 
@@ -65,12 +66,29 @@ def _link(path, target):
 
 def _set_script(script, text=None):
     """What is run instead: a file, or the text of -c or the module of -m, whose word sys.argv has then."""
+    words = _configuration()
+    if not _places:
+        _places.extend(_find_places(words))
+    at, first = _places
+    words[at - 2], words[at - 1], words[at] = 0, 0, 0
+    if text is None:
+        words[at] = _copy(os.path.join(os.getcwd(), script))
+    else:
+        words[at - (2 if script == "-c" else 1)] = _copy(text)
+    ctypes.c_size_t.from_address(words[first]).value = _copy(script)  # argv.items[0]
+
+
+def _configuration():
     python = ctypes.pythonapi
     python.PyInterpreterState_Get.restype = ctypes.c_void_p
     python._PyInterpreterState_GetConfig.restype = ctypes.c_void_p
     python._PyInterpreterState_GetConfig.argtypes = [ctypes.c_void_p]
     config = python._PyInterpreterState_GetConfig(python.PyInterpreterState_Get())
-    words = (ctypes.c_size_t * _WORDS_OF_CONFIG).from_address(config)
+    return (ctypes.c_size_t * _WORDS_OF_CONFIG).from_address(config)
+
+
+def _find_places(words):
+    """Where run_filename stands in the configuration of the server's script, behind run_command and run_module; and where argv.items does."""
     old = sys.argv[0]
     memory = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -78,14 +96,9 @@ def _set_script(script, text=None):
         lists = [i for i in range(1, len(words)) if words[i - 1] == 1 and _is_text(memory, _word_at(memory, words[i]), old)]
     finally:
         os.close(memory)
-    # run_command, run_module, run_filename stand side by side
     if len(names) != 1 or len(lists) != 1 or list(words[names[0] - 2:names[0]]) != [0, 0]:
         raise RuntimeError("this Python's configuration does not look as it should: %r, %r" % (names, lists))
-    if text is None:
-        words[names[0]] = _copy(os.path.join(os.getcwd(), script))
-    else:
-        words[names[0] - (2 if script == "-c" else 1)], words[names[0]] = _copy(text), 0
-    ctypes.c_size_t.from_address(words[lists[0]]).value = _copy(script)  # argv.items[0]
+    return names[0], lists[0]
 
 
 def _read(memory, address, count):

@@ -117,10 +117,10 @@ def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, impo
 
 
 def libraries_of(words):
-    """What a server has imported besides torch, where the program begins with it: a second of each run."""
-    path = pathlib.Path(words[0])
-    text = path.read_text() if path.suffix == ".py" and path.exists() else ""
-    return fork_servers.TRANSFORMERS if re.search(r"(?m)^(from|import) transformers\b", text) else ()
+    """What a server has imported besides torch, where the program, or one that it runs, begins with it: a second of each run."""
+    paths = [path for path in map(pathlib.Path, words) if path.suffix == ".py" and path.exists()]
+    found = re.search(r"(?m)^(?:from|import) (transformers|lightning)\b", "\n".join(path.read_text() for path in paths))
+    return fork_servers.OF_LIBRARY[found[1]] if found else ()
 
 
 @pytest.fixture

@@ -2,8 +2,6 @@
 """`tonnage fix` and `tonnage fit` on real programs: what they print, done by hand to a copy, fits, and saves what was shown
 to the byte."""
 
-import json
-import os
 import re
 import shlex
 import shutil
@@ -13,21 +11,17 @@ import textwrap
 import tomllib
 
 import pytest
-from conftest import ROOT, TEMPORARY, TONNAGE, python_of, run_tonnage
+from conftest import ROOT, python_of, run_tonnage
+from searches import search
 
 EXAMPLES = ROOT / "examples"
 ENVIRONMENT = "torch-2.11.0"
 QUICK = {"zero_grad_late.py", "fragmented.py"}
 
 
-def command(name, options, program, cwd, arguments=()):
+def command(name, options, program, cwd, arguments=(), forked=True):
     """The finished command and its document."""
-    out = cwd / ("%s.json" % name)
-    words = [str(TONNAGE), name, "--gpu", "rtx3060", "--json", str(out), *options, "--", python_of(ENVIRONMENT), program,
-             *arguments]  # fmt: skip
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TMPDIR": TEMPORARY.name}
-    done = subprocess.run(words, cwd=cwd, env=environment, timeout=600, capture_output=True, text=True)
-    return done, json.loads(out.read_text()) if out.exists() else {}
+    return search(name, ["--gpu=rtx3060", *options], [python_of(ENVIRONMENT), program, *arguments], cwd, forked=forked)
 
 
 @pytest.fixture
@@ -103,9 +97,10 @@ INERT = [("finetune.py", ["--batch", "48", "--length", "512"], []), ("big_batch_
                          [pytest.param(*row, marks=[] if row[0] == "zero_grad_late.py" else [pytest.mark.long], id=row[0])
                           for row in INERT])  # fmt: skip
 def test_a_change_that_does_nothing_saves_nothing(copy, monkeypatch, program, arguments, options):
-    """The same program under a change that only says that it was applied: both sides need the same to the byte."""
+    """The same program under a change that only says that it was applied: both sides need the same to the byte. Its trials
+    come from the command's own server."""
     monkeypatch.setenv("TONNAGE_TRY", "nothing")
-    done, document = command("fix", ["--seconds=1", *options], program, copy, arguments)
+    done, document = command("fix", ["--seconds=1", *options], program, copy, arguments, forked=False)
     row = next(change for change in document["changes"] if change["id"] == "nothing")
     assert row["outcome"] == "no_help" and row["saved_bytes"] == 0, done.stderr[-6000:]
     assert row["needed_bytes"] == document["unchanged"]["needed_bytes"], done.stderr[-6000:]
@@ -131,7 +126,8 @@ def test_a_trial_comes_as_far_as_what_it_is_compared_with(copy, monkeypatch):
     saves nothing."""
     monkeypatch.setenv("TONNAGE_TRY", "nothing")
     (copy / "late.py").write_text(textwrap.dedent(LATE))
-    done, document = command("fix", ["--seconds=1", "--memory=500MiB"], "late.py", copy, [])
+    done, document = command("fix", ["--seconds=1", "--memory=740MiB"], "late.py", copy, [])
+    assert document["unchanged"]["at"] == "late.py:8", done.stderr[-6000:]
     row = next(change for change in document["changes"] if change["id"] == "nothing")
     assert row["saved_bytes"] == 0, done.stderr[-6000:]
     assert row["needed_bytes"] == document["unchanged"]["needed_bytes"] > 1 << 30, done.stderr[-6000:]
@@ -174,7 +170,7 @@ LATE_LENGTH = """
     from torch.utils.data import DataLoader, Dataset
 
     lengths = [random.Random(n).randrange(64, 256) for n in range(400)]
-    lengths[160] = 1024
+    lengths[24] = 1024
 
 
     class Texts(Dataset):
@@ -185,17 +181,16 @@ LATE_LENGTH = """
     layers = [nn.Sequential(nn.Linear(512, 512), nn.GELU()) for _ in range(12)]
     net = nn.Sequential(nn.Embedding(1000, 512), *layers, nn.Linear(512, 1000)).cuda()
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-3)
-    for epoch in range(3):
-        for batch in DataLoader(Texts(), batch_size=8, collate_fn=lambda rows: nn.utils.rnn.pad_sequence(rows, batch_first=True)):
-            optimizer.zero_grad()
-            nn.functional.cross_entropy(net(batch.cuda()).flatten(0, 1), batch.cuda().flatten()).backward()
-            optimizer.step()
+    for batch in DataLoader(Texts(), batch_size=8, collate_fn=lambda rows: nn.utils.rnn.pad_sequence(rows, batch_first=True)):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(net(batch.cuda()).flatten(0, 1), batch.cuda().flatten()).backward()
+        optimizer.step()
 """
 
 
 def test_trials_that_took_the_first_batch_for_all_are_made_again(tmp_path):
-    """Batches are read once for each size as long as nobody knows that they differ. In the twenty-first is a text of 1,024, with which two
-    pieces do not fit; of the first batch they do."""
+    """Batches are read once for each size as long as nobody knows that they differ. In the fourth is a text of 1,024, with which two pieces
+    do not fit; of the first batch they do. There is no second epoch in which a trial that had passed it would meet it."""
     (tmp_path / "texts.py").write_text(textwrap.dedent(LATE_LENGTH))
     done, document = command("fix", ["--seconds=1", "--memory=320MiB"], "texts.py", tmp_path, [])
     outcomes = {row["id"]: row["outcome"] for row in document["changes"]}
@@ -237,7 +232,7 @@ def test_ranks_of_a_trial_meet_at_its_own_port_whatever_the_program_names(tmp_pa
         if is_trial:
             with socket.create_server(("127.0.0.1", 0)) as free:
                 monkeypatch.setenv("TONNAGE_PORT", str(free.getsockname()[1]))
-        words = [str(TONNAGE), "run", "--gpu", "rtx3060", "--", python_of(ENVIRONMENT), "meet.py", str(taken.getsockname()[1])]
-        done = subprocess.run(words, cwd=tmp_path, timeout=300, capture_output=True, text=True)
-    assert done.stdout.count("met 2") == (2 if is_trial else 0), done.stdout + done.stderr[-4000:]
-    assert is_trial or "EADDRINUSE" in done.stderr, done.stderr[-4000:]
+        words = [python_of(ENVIRONMENT), "meet.py", str(taken.getsockname()[1])]
+        run = run_tonnage(["--gpu=rtx3060"], words, tmp_path, forked=True)
+    assert run.stdout.count("met 2") == (2 if is_trial else 0), run.explain()
+    assert is_trial or "EADDRINUSE" in run.stderr, run.explain()

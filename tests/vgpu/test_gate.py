@@ -4,6 +4,7 @@ the marker, with the line that is to blame; and figures do not move by a byte.""
 
 import os
 import subprocess
+import tempfile
 import xml.etree.ElementTree
 
 import pytest
@@ -76,9 +77,16 @@ def run_pytest(tmp_path, *arguments, env=None):
     return done, rows
 
 
-def test_marked_tests_have_peaks_of_their_own(tmp_path):
-    before = set(os.listdir(TEMPORARY.name))
-    done, rows = run_pytest(tmp_path, "--tonnage-gpu=a100-80")
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """run_pytest of all tests, and what it has left in its folder of temporary files."""
+    with tempfile.TemporaryDirectory(dir=TEMPORARY.name) as folder:
+        done, rows = run_pytest(tmp_path_factory.mktemp("gate"), "--tonnage-gpu=a100-80", env={"TMPDIR": folder})
+        return done, rows, os.listdir(folder)
+
+
+def test_marked_tests_have_peaks_of_their_own(whole):
+    done, rows, left = whole
     outcomes = {name: row[0] for name, row in rows.items()}
     assert outcomes == {"test_plain": "passed", "test_training": "passed", "test_more_layers": "passed",
                         "test_training_again": "passed", "test_that_fails": "failed",
@@ -87,11 +95,11 @@ def test_marked_tests_have_peaks_of_their_own(tmp_path):
     training, more, again = (rows[name][2] for name in ("test_training", "test_more_layers", "test_training_again"))
     assert training == again < more and rows["test_that_fails"][2] < training, done.stdout
     assert rows["test_plain"][2] is None and "ended before this test did" in rows["test_that_ends_python"][1]
-    assert set(os.listdir(TEMPORARY.name)) == before
+    assert left == []
 
 
-def test_one_tensor_more_fails_the_marker(tmp_path):
-    _, rows = run_pytest(tmp_path, "-k", "test_training and not again")
+def test_one_tensor_more_fails_the_marker(whole, tmp_path):
+    rows = whole[1]
     assert rows["test_training"][0] == "passed"
     budget = str(rows["test_training"][2] + MIB)
     done, rows = run_pytest(tmp_path, "-k", "test_training", env={**MORE, "BUDGET": budget})

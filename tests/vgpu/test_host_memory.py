@@ -30,14 +30,16 @@ class Group:
                 return
             except (OSError, KeyError):
                 shutil.rmtree(self.folder, ignore_errors=True)
-        pytest.skip("no control group with a memory controller can be made here")
+        self.folder = None  # it cannot be made here
 
     def now(self):
         rows = dict(line.split() for line in (self.folder / "memory.stat").read_text().splitlines() if len(line.split()) == 2)
         return sum(int(rows.get(name, rows[name.replace("total_", "")])) for name in self.names)
 
     def run(self, command, **options):
-        """The finished command, and the most that it and its children held."""
+        """The finished command, and the most that it and its children held; None: unknown."""
+        if self.folder is None:
+            return subprocess.run(command, capture_output=True, text=True, timeout=300, **options), None
         most, over = [0], threading.Event()
 
         def watch():
@@ -58,19 +60,12 @@ class Group:
         return done, most[0]
 
     def close(self):
-        for _ in range(100):
+        for _ in range(100 if self.folder is not None else 0):
             try:
                 self.folder.rmdir()
                 return
             except OSError:
                 time.sleep(0.05)
-
-
-@pytest.fixture
-def group():
-    made = Group()
-    yield made
-    made.close()
 
 
 def words(name, limit, out, *options, program=PROGRAM, arguments=()):
@@ -81,14 +76,35 @@ def words(name, limit, out, *options, program=PROGRAM, arguments=()):
 ENVIRONMENT = {**os.environ, "TMPDIR": TEMPORARY.name, "TONNAGE_NEED": "0"}
 
 
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory):
+    """counted(workers, prefetch): the finished run of the program, its report, and the most that the kernel has counted for it (None: no
+    control group can be made). Each is made once."""
+    made = {}
+
+    def run(*arguments):
+        if arguments not in made:
+            folder = tmp_path_factory.mktemp("counted")
+            group = Group()
+            try:
+                done, most = group.run(words("run", "8GiB", folder / "run.json", arguments=arguments), cwd=folder, env=ENVIRONMENT)
+            finally:
+                group.close()
+            made[arguments] = done, json.loads((folder / "run.json").read_text()), most
+        return made[arguments]
+
+    return run
+
+
 @pytest.mark.parametrize("workers, prefetch", [(2, 2), pytest.param(4, 4, marks=pytest.mark.long), (6, 1)])
-def test_as_the_kernel_counts(group, tmp_path, workers, prefetch):
+def test_as_the_kernel_counts(counted, workers, prefetch):
     """Within 5 % of what the kernel counts for all processes of the same run, workers' shared pages once; and the queue is full, which
     it would never be with a card that takes no time."""
-    out = tmp_path / "run.json"
-    done, measured = group.run(words("run", "8GiB", out, arguments=(workers, prefetch)), cwd=tmp_path, env=ENVIRONMENT)
-    host = json.loads(out.read_text())["host"]
+    done, report, measured = counted(workers, prefetch)
+    host = report["host"]
     assert done.returncode == 0, done.stderr
+    if measured is None:
+        pytest.skip("no control group with a memory controller can be made here")
     assert abs(host["peak_bytes"] - measured) < 0.05 * measured, (host["peak_bytes"] / MIB, measured / MIB)
     loader = host["loaders"][0]
     assert loader["full"] and (loader["workers"], loader["ahead"], loader["batch_bytes"]) == (workers, prefetch, BATCH)
@@ -125,15 +141,13 @@ def test_pinned_blocks_are_there_at_once(tmp_path):
     assert report["host"]["at_peak"]["anonymous_bytes"] >= report["host"]["at_peak"]["pinned_bytes"] >= 2 * 3 * BATCH
 
 
-def test_a_fix_that_fits(tmp_path):
+def test_a_fix_that_fits(counted, tmp_path):
     """The first change that is enough fits, and the program patched by it fits the same computer."""
     shutil.copy(PROGRAM, tmp_path / "train.py")
     out, patch = tmp_path / "out.json", tmp_path / "change.patch"
-    subprocess.run(words("run", "8GiB", out, program="train.py", arguments=(4, 4)), cwd=tmp_path, env=ENVIRONMENT, check=True,
-                   capture_output=True)  # fmt: skip
-    peak = json.loads(out.read_text())["host"]["peak_bytes"]
-    limit = peak - 3 * BATCH  # of 16 that are ready
-    done = subprocess.run(words("fix", limit, out, "--seconds=1", "--patch", str(patch), program="train.py", arguments=(4, 4)), cwd=tmp_path,
+    peak = counted(2, 2)[1]["host"]["peak_bytes"]
+    limit = peak - BATCH  # of 4 that are ready
+    done = subprocess.run(words("fix", limit, out, "--seconds=1", "--patch", str(patch), program="train.py", arguments=(2, 2)), cwd=tmp_path,
                           env=ENVIRONMENT, capture_output=True, text=True)  # fmt: skip
     document = json.loads(out.read_text())
     assert done.returncode == 0 and document["verdict"] == "fits_changed", done.stdout + done.stderr
@@ -141,12 +155,12 @@ def test_a_fix_that_fits(tmp_path):
     assert {row["id"].partition("=")[0] for row in document["changes"]} <= {"loader_prefetch", "loader_workers", "loader_pin"}
     first = document["changes"][0]
     assert first["id"] == "loader_prefetch=1" and first["fits"] and first["enough"] and first["results"] == "same"
-    # 12 of 16 are not ready
-    assert 9 * BATCH < first["saved_bytes"] < 13 * BATCH and first["margin_bytes"] > 0
+    # 2 of 4 are not ready
+    assert 1.5 * BATCH < first["saved_bytes"] < 2.2 * BATCH and first["margin_bytes"] > 0
     subprocess.run(["patch", "-p1", "-i", str(patch)], cwd=tmp_path, check=True, capture_output=True)
     assert "prefetch_factor=1" in (tmp_path / "train.py").read_text()
-    again = subprocess.run(words("run", limit, out, program="train.py", arguments=(4, 4)), cwd=tmp_path, env=ENVIRONMENT,
+    again = subprocess.run(words("run", limit, out, program="train.py", arguments=(2, 2)), cwd=tmp_path, env=ENVIRONMENT,
                            capture_output=True, text=True)  # fmt: skip
     assert again.returncode == 0, again.stderr
     loader = json.loads(out.read_text())["host"]["loaders"][0]
-    assert (loader["workers"], loader["ahead"], loader["full"]) == (4, 1, True)
+    assert (loader["workers"], loader["ahead"], loader["full"]) == (2, 1, True)
