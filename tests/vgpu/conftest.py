@@ -92,19 +92,22 @@ TORCHRUN = ["-m", "torch.distributed.run"]
 AT_LAUNCH = ("OMP_NUM_THREADS",)  # what a server of launchers is started with
 
 
-def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, imports=(), **streams):
+def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, imports=(), launches=False, **streams):
     """Runs `tonnage run OPTIONS -- PROGRAM` in `cwd` and reads its report. forked: the program may be forked (fork_servers.py), and
-    so may ranks that torchrun starts; it is a script then. imports: what a server has imported besides torch."""
-    ranks = forked and not fork_servers.is_fresh() and list(program[1:3]) == TORCHRUN
-    if ranks:
+    so may ranks that torchrun starts; it is a script then. launches: the program starts ranks as torchrun does. imports: what a server
+    has imported besides torch."""
+    torchrun = list(program[1:3]) == TORCHRUN
+    ranks = forked and not fork_servers.is_fresh() and (torchrun or launches)
+    if ranks and torchrun:
         program = [program[0], HERE / "programs/ranks/torchrun.py", *program[3:]]
     report = pathlib.Path(cwd) / "tonnage-report.json"
     report.unlink(missing_ok=True)
     command = [str(TONNAGE), "run", "--json", str(report), *options, "--", *map(str, program)]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TONNAGE_NEED": "0", "TMPDIR": TEMPORARY.name, **(env or {})}
     done = None
-    early = [name for name in AT_LAUNCH if ranks and name in (env or {})]
-    if forked and not streams and fork_servers.knows(options) and fork_servers.can_fork(program, env or {}, early):
+    other = {name: value for name, value in (env or {}).items() if os.environ.get(name) != value}  # than what servers have anyway
+    early = [name for name in AT_LAUNCH if ranks and name in other]
+    if forked and not streams and fork_servers.knows(options) and fork_servers.can_fork(program, other, early):
         done = fork_servers.run_forked(TONNAGE, program[0], options, command, cwd, environment, settings=early, ranks=ranks,
                                        imports=(*fork_servers.IMPORTS, *imports), timeout=timeout)  # fmt: skip
     if done is None:
