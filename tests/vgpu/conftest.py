@@ -107,9 +107,9 @@ def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, impo
     done = None
     other = {name: value for name, value in (env or {}).items() if os.environ.get(name) != value}  # than what servers have anyway
     early = [name for name in AT_LAUNCH if ranks and name in other]
-    if forked and not streams and fork_servers.knows(options) and fork_servers.can_fork(program, other, early):
+    if forked and set(streams) <= {"input", "stdin"} and fork_servers.knows(options) and fork_servers.can_fork(program, other, early):
         done = fork_servers.run_forked(TONNAGE, program[0], options, command, cwd, environment, settings=early, ranks=ranks,
-                                       imports=(*fork_servers.IMPORTS, *imports), timeout=timeout)  # fmt: skip
+                                       imports=(*fork_servers.IMPORTS, *imports), timeout=timeout, **streams)  # fmt: skip
     if done is None:
         done = subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, capture_output=True, text=True, **streams)
     text = report.read_text() if report.exists() else "{}"
@@ -136,7 +136,7 @@ def tonnage(request, tmp_path):
         words = [program] if isinstance(program, str) else list(program)
         if words[0].endswith(".py"):
             words[0] = str(HERE / words[0])
-        if environment == MAIN:
+        if environment in FORKABLE:
             streams.setdefault("imports", libraries_of(words))
         return run_tonnage(options, [python, *words], cwd, env, timeout, forked and environment in FORKABLE, **streams)
 

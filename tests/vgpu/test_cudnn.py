@@ -220,7 +220,10 @@ def test_another_cudnn_is_named(tonnage, oracle, tmp_path):
     assert source_of(run) == "cuDNN 9.26.0 heuristics"
 
 
+CONVOLUTION = "import torch; torch.nn.Conv2d(3, 64, 3).cuda()(torch.ones(8, 3, 224, 224, device='cuda')).sum().backward()"
+
+
 def test_an_older_cudnn_is_said_to_be_one(tonnage, tmp_path):
-    run = tonnage("torch-2.6.0", ["jobs/resnet50.py"], "--gpu=a100-80", env={"XDG_CACHE_HOME": str(tmp_path)})
+    run = tonnage("torch-2.6.0", ["-c", CONVOLUTION], "--gpu=a100-80", env={"XDG_CACHE_HOME": str(tmp_path)})
     assert run.verdict == "fits", run.explain()
     assert source_of(run) == "model: this cuDNN is older than 9.8"
