@@ -154,7 +154,7 @@ def version_of(run):
 
 @pytest.mark.parametrize(("environment", "net", "mode", "card"), list(cases()))
 def test_workspaces_equal_the_real_ones(tonnage, oracle, tmp_path, tell, environment, net, mode, card):
-    run = tonnage(environment, ["cudnn/calls.py", net, mode, NETS[net]], f"--gpu={card}", "--no-detail",
+    run = tonnage(environment, ["cudnn/calls.py", net, mode, NETS[net]], f"--gpu={card}",
                   env={"XDG_CACHE_HOME": str(tmp_path)})  # fmt: skip
     calls, workspaces = split(run)
     assert len(calls) > 20
@@ -199,13 +199,13 @@ def test_benchmark_mode_tries_every_plan(tonnage, oracle, tmp_path, tell, enviro
 def test_without_the_library_the_model_speaks(tonnage, tmp_path):
     """A path that is none, a library that is not cuDNN: a verdict all the same, and the report says whose figures these
     are."""
-    nowhere = tonnage("torch-2.11.0", ["cudnn/calls.py", "unet", "fp32", 2], "--gpu=rtx3060", "--no-detail",
+    nowhere = tonnage("torch-2.11.0", ["cudnn/calls.py", "unet", "fp32", 2], "--gpu=rtx3060",
                       env={"TONNAGE_CUDNN": "/nowhere/libcudnn.so.9", "XDG_CACHE_HOME": str(tmp_path)})  # fmt: skip
     assert nowhere.verdict == "fits" and set(split(nowhere)[1]) == {8 << 20}
     assert "library workspaces are estimated by a model" in nowhere.stderr
     assert source_of(nowhere) == "model: there is no libcudnn.so.9 beside PyTorch"
     other = pathlib.Path(libcudnn("torch-2.11.0")).parent / "../../../numpy/__init__.py"
-    wrong = tonnage("torch-2.11.0", ["cudnn/calls.py", "unet", "fp32", 2], "--gpu=rtx3060", "--no-detail",
+    wrong = tonnage("torch-2.11.0", ["cudnn/calls.py", "unet", "fp32", 2], "--gpu=rtx3060",
                     env={"TONNAGE_CUDNN": str(other), "XDG_CACHE_HOME": str(tmp_path)})  # fmt: skip
     assert wrong.verdict == "fits" and set(split(wrong)[1]) == {8 << 20}
     assert source_of(wrong) == "model: that library is no cuDNN from 9.8 on that can be loaded"
@@ -214,7 +214,7 @@ def test_without_the_library_the_model_speaks(tonnage, tmp_path):
 def test_another_cudnn_is_named(tonnage, oracle, tmp_path):
     """TONNAGE_CUDNN asks that library, and the report names the one that has answered."""
     environment = {"TONNAGE_CUDNN": str(libcudnn("torch-2.15.0")), "XDG_CACHE_HOME": str(tmp_path)}
-    run = tonnage("torch-2.11.0", ["cudnn/calls.py", "unet", "fp32", 2], "--gpu=rtx3060", "--no-detail", env=environment)
+    run = tonnage("torch-2.11.0", ["cudnn/calls.py", "unet", "fp32", 2], "--gpu=rtx3060", env=environment)
     calls, workspaces = split(run)
     assert workspaces == flat(oracle("torch-2.15.0", "rtx3060", calls))
     assert source_of(run) == "cuDNN 9.26.0 heuristics"
