@@ -128,8 +128,8 @@ def close():
 # Of the options of `tonnage run`, what the hook looks at as torch is imported: the server is started with them, too.
 AT_IMPORT = ("--no-detail", "--writes=allow", "--network=allow", "--init=real", "--weights=real", "--weights=shape", "--data=shape")
 USUAL = ("--weights=auto", "--data=real")  # as without them
-OF_RANKS = ("--ranks", "--nodes")  # these, too; and what they mean depends on the next one
-CARDS = "--gpus"
+OF_RANKS = ("--ranks", "--nodes")  # that not all ranks are run; which ones a forked launcher looks up (forked/forked_ranks.py)
+SOME_RANKS = ("--ranks=0", "--gpus=2")
 
 
 def knows(options):
@@ -147,7 +147,7 @@ def supervised(tonnage, python, options, imports=IMPORTS, settings=()):
     kinds = tuple(option for option in AT_IMPORT if option in options)
     names = [option.partition("=")[0] for option in options]
     if set(names) & set(OF_RANKS):
-        kinds += tuple(option for option, name in zip(options, names) if name in (*OF_RANKS, CARDS))
+        kinds += SOME_RANKS
     early = [(name, os.environ[name]) for name in AT_IMPORT_OF_TORCH if name in os.environ]
     wish = {"tonnage": str(tonnage), "python": python, "kinds": kinds, "imports": imports, "settings": [*early, *settings]}
     if BROKER not in os.environ:

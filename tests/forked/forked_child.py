@@ -12,6 +12,7 @@ import gc
 import os
 import sys
 import types
+import warnings
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _WORDS_OF_CONFIG = 64  # PyConfig is that long at least, within the interpreter's state
@@ -39,6 +40,7 @@ def become(words):
     keep = os.environ.pop(_KEEP, None)
     if keep is not None:  # what the changes tell outlives the run's folder there
         _link(os.path.join(os.environ["TONNAGE_RUN"], "changes"), keep)
+    _filter_warnings(os.environ.get("PYTHONWARNINGS", ""))
     gc.freeze()  # what was imported is looked at by no collection, nor unshared by one
     if words[1] in ("-c", "-m"):
         _set_script(words[1], words[2] + "\n" if words[1] == "-c" else words[2])
@@ -53,6 +55,13 @@ def become(words):
         sys.modules.pop(name, None)
     _of_server.update(sys.modules)
     _of_server.difference_update(("__main__", "sys", "builtins"))
+
+
+def _filter_warnings(text):
+    """As Python does at its start."""
+    options = [option for option in text.split(",") if option]
+    sys.warnoptions += options
+    warnings._processoptions(options)
 
 
 def _link(path, target):

@@ -31,10 +31,18 @@ def after(renew, become):
 
     def renew_and_split(folder, net):
         renew(folder, net)
+        _know_ranks_run()
         if os.environ.pop(_WISH, None) is not None:
             _split(become)
 
     return renew_and_split
+
+
+def _know_ranks_run():
+    """Of a job of which not all are; the server knew others."""
+    from _tonnage_guest import absent
+
+    absent._ranks = absent._read(os.environ.get("TONNAGE_RANKS", ""))
 
 
 def _split(become):
@@ -99,15 +107,13 @@ def _become(become, wish, handles):
 
 def _know_rank():
     """As the hook's start does in a rank: the nursery had the launcher's environment."""
-    from _tonnage_guest import draws, state
+    from _tonnage_guest import absent, draws, state
 
     state.settings.__init__(os.environ)
     state.state.rank = int(os.environ["RANK"])
     if state.settings.gpu == "virtual":
         draws.renew()
-    absent = sys.modules.get("_tonnage_guest.absent")
-    if absent is not None:  # where not all ranks are run
-        absent.look()
+    absent.look()
 
 
 def _know_cells():

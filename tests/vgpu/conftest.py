@@ -92,24 +92,28 @@ TORCHRUN = ["-m", "torch.distributed.run"]
 AT_LAUNCH = ("OMP_NUM_THREADS",)  # what a server of launchers is started with
 
 
-def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, imports=(), **streams):
+def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, imports=(), launches=False, **streams):
     """Runs `tonnage run OPTIONS -- PROGRAM` in `cwd` and reads its report. forked: the program may be forked (fork_servers.py), and
-    so may ranks that torchrun starts, which is a script then, and a notebook's kernel. imports: what a server has imported besides torch."""
-    ranks = forked and not fork_servers.is_fresh() and list(program[1:3]) == TORCHRUN
-    if ranks:
+    so may ranks that torchrun starts, which is a script then, and a notebook's kernel. launches: the program starts ranks as torchrun does.
+    imports: what a server has imported besides torch."""
+    torchrun = list(program[1:3]) == TORCHRUN
+    ranks = forked and not fork_servers.is_fresh() and (torchrun or launches)
+    if ranks and torchrun:
         program = [program[0], HERE / "programs/ranks/torchrun.py", *program[3:]]
     report = pathlib.Path(cwd) / "tonnage-report.json"
     report.unlink(missing_ok=True)
     command = [str(TONNAGE), "run", "--json", str(report), *options, "--", *map(str, program)]
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TONNAGE_NEED": "0", "TMPDIR": TEMPORARY.name, **(env or {})}
     done = None
-    early = [name for name in AT_LAUNCH if ranks and name in (env or {})]
+    other = {name: value for name, value in (env or {}).items() if os.environ.get(name) != value}  # than what servers have anyway
+    early = [name for name in AT_LAUNCH if ranks and name in other]
     notebook = str(program[0]).endswith(".ipynb")
     words = [options[options.index("--python") + 1], *program] if notebook and "--python" in options else program
     imports = fork_servers.NOTEBOOKS if notebook else (*fork_servers.IMPORTS, *imports)
-    if forked and not streams and fork_servers.knows(options) and fork_servers.can_fork(words, env or {}, early):
+    plain = set(streams) <= {"input", "stdin"} and fork_servers.knows(options)
+    if forked and plain and fork_servers.can_fork(words, other, early):
         done = fork_servers.run_forked(TONNAGE, words[0], options, command, cwd, environment, settings=early, ranks=ranks or notebook,
-                                       imports=imports, timeout=timeout)  # fmt: skip
+                                       imports=imports, timeout=timeout, **streams)  # fmt: skip
     if done is None:
         done = subprocess.run(command, cwd=cwd, env=environment, timeout=timeout, capture_output=True, text=True, **streams)
     text = report.read_text() if report.exists() else "{}"
@@ -118,7 +122,7 @@ def run_tonnage(options, program, cwd, env=None, timeout=300, forked=False, impo
 
 def libraries_of(words):
     """What a server has imported besides torch, where the program, or one that it runs, begins with it: a second of each run."""
-    paths = [path for path in map(pathlib.Path, words) if path.suffix == ".py" and path.exists()]
+    paths = [path for path in map(pathlib.Path, map(str, words)) if path.suffix == ".py" and path.exists()]
     found = re.search(r"(?m)^(?:from|import) (transformers|lightning)\b", "\n".join(path.read_text() for path in paths))
     return fork_servers.OF_LIBRARY[found[1]] if found else ()
 
@@ -136,7 +140,7 @@ def tonnage(request, tmp_path):
         words = [program] if isinstance(program, str) else list(program)
         if words[0].endswith(".py"):
             words[0] = str(HERE / words[0])
-        if environment == MAIN:
+        if environment in FORKABLE:
             streams.setdefault("imports", libraries_of(words))
         return run_tonnage(options, [python, *words], cwd, env, timeout, forked and environment in FORKABLE, **streams)
 

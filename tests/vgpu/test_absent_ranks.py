@@ -5,6 +5,7 @@ import pathlib
 
 import pytest
 from conftest import ENDS, MAIN, free_port
+from test_ranks import SHORT_BLOCKS, check_counts
 
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs/ranks"
 THREADS = {"OMP_NUM_THREADS": "1"}
@@ -23,6 +24,16 @@ def job(tonnage):
     return run
 
 
+_whole = {}  # jobs of four of which all ranks are run, by what they are: one run serves all that is asked of it
+
+
+def whole_job(job, program, words, environment=MAIN):
+    key = (environment, program, *words)
+    if key not in _whole:
+        _whole[key] = job(4, program, *words, options=["--steps=all"], environment=environment)
+    return _whole[key]
+
+
 @pytest.mark.parametrize("environment, program, words", [
     (MAIN, "sharded.py", ["ddp"]), (MAIN, "sharded.py", ["fsdp2"]), *(pytest.param(*case, marks=pytest.mark.long) for case in (
         *((MAIN, "sharded.py", way.split()) for way in ("ddp_view", "fsdp1", "fsdp1 tied", "fsdp2 tied", "tp", "tp2", "zero")), ("prog-torchtune", "qlora.py", []),
@@ -30,7 +41,7 @@ def job(tonnage):
 def test_ranks_stood_in_for_equal_those_really_run(job, environment, program, words):
     """All of a rank that is run, and the peak of one that is not."""
     some = job(4, program, *words, options=["--steps=all", "--ranks=0,1,3"], environment=environment)
-    every = job(4, program, *words, options=["--steps=all"], environment=environment)
+    every = whole_job(job, program, words, environment)
     assert (some.status, every.status) == (0, 0), some.explain() + every.explain()
     found, real = some.report["ranks"], every.report["ranks"]
     assert [row["rank"] for row in found] == [row["rank"] for row in real] == [0, 1, 2, 3], some.explain()
@@ -41,6 +52,11 @@ def test_ranks_stood_in_for_equal_those_really_run(job, environment, program, wo
             assert one["at_peak"] == other["at_peak"] and one["communication"] == other["communication"], one["rank"]
     assert some.report["peak"] == every.report["peak"], some.explain()
     assert every.report["job"] is None, every.explain()
+
+
+@pytest.mark.parametrize("words", [["fsdp2"], ["hybrid", "short"]], ids=["fsdp2", "hybrid"])
+def test_what_each_of_four_holds_equals_a_count_by_hand(job, words):
+    check_counts(whole_job(job, "sharded.py", words), words[0], 4, "short" in words)
 
 
 @pytest.mark.long
@@ -64,8 +80,8 @@ def test_one_of_two_stands_for_the_other(job, environment, program, words):
         *((end, "pipeline", 4, "0,1,3") for end in ENDS), (ENDS[1], "interleaved", 4, "0,1,3")))])
 def test_stages_of_which_one_is_not_run_equal_those_really_run(job, environment, way, count, ranks):
     """The stage behind is sent by the one that is not run what its representative sends: shapes, and calls of the same bytes."""
-    some = job(count, "sharded.py", way, options=["--steps=all", f"--ranks={ranks}"], environment=environment)
-    every = job(count, "sharded.py", way, options=["--steps=all"], environment=environment)
+    some = job(count, "sharded.py", way, "short", options=["--steps=all", f"--ranks={ranks}"], environment=environment)
+    every = job(count, "sharded.py", way, "short", options=["--steps=all"], environment=environment)
     assert (some.status, every.status) == (0, 0), some.explain() + every.explain()
     for one, other in zip(some.report["ranks"], every.report["ranks"], strict=True):
         if one["same_as"] is None:
@@ -81,7 +97,7 @@ def test_other_nodes_are_not_waited_for(job, launch):
     """Uneven shards of FSDP2: the last rank has less, those between are proven alike, each figure by hand."""
     words = {"static": ["--node-rank=0", "--master-addr=first.node.invalid", f"--master-port={free_port()}"],
              "c10d": ["--rdzv-backend=c10d", f"--rdzv-endpoint=first.node.invalid:{free_port()}", "--rdzv-id=1"]}[launch]
-    run = job(2, "sharded.py", "fsdp2", options=["--nodes=4", "--steps=all"], launch=["--nnodes=4", *words])
+    run = job(2, "sharded.py", "fsdp2", "short", options=["--nodes=4", "--steps=all"], launch=["--nnodes=4", *words])
     assert (run.status, run.verdict) == (0, "fits"), run.explain()
     assert "Fits on 4 nodes of 2 x NVIDIA GeForce RTX 4090 (" in run.stderr, run.explain()
     assert run.report["job"] == {"ranks": 8, "run": 5, "proven": True, "classes": [
@@ -96,21 +112,21 @@ def test_other_nodes_are_not_waited_for(job, launch):
             parts = sum(min(-(-rows_ // 8), rows_ - row["rank"] * -(-rows_ // 8)) * each
                         for rows_, each in ((1001, 500), (1001, 1), (500, 1001), (500, 1)))
             held = row["at_peak"]["by_category"]
-            assert (held["parameters"], held["optimizer_state"]) == (4 * 24 * parts, 8 * 24 * parts), (row["rank"], run.explain())
+            assert (held["parameters"], held["optimizer_state"]) == (4 * SHORT_BLOCKS * parts, 8 * SHORT_BLOCKS * parts), (row["rank"], run.explain())
 
 
 def test_what_is_not_proven_is_a_bound(job):
     """The first and the last rank have shards of different sizes: nobody knows which of them the others are like."""
-    run = job(4, "sharded.py", "fsdp2", options=["--ranks=0,3", "--steps=all"])
+    run = job(4, "sharded.py", "fsdp2", "short", options=["--ranks=0,3", "--steps=all"])
     assert (run.status, run.report["bound"]) == (0, "lower"), run.explain()
     assert run.report["job"]["proven"] is False and "not proven" in run.stderr, run.explain()
 
 
 def test_a_rank_that_is_not_run_is_like_the_one_with_its_part(job):
     """Two copies of a model in two uneven parts. The copies of one part that are run did the same, so that copies make no difference."""
-    every = job(4, "sharded.py", "hybrid", options=["--steps=all"])
+    every = whole_job(job, "sharded.py", ["hybrid", "short"])
     for ranks, same_as in (("0,1,3", [None, None, 0, None]), ("0,1,2", [None, None, None, 1])):
-        run = job(4, "sharded.py", "hybrid", options=[f"--ranks={ranks}", "--steps=all"])
+        run = job(4, "sharded.py", "hybrid", "short", options=[f"--ranks={ranks}", "--steps=all"])
         assert (run.status, run.report["bound"], run.report["job"]["proven"]) == (0, None, True), run.explain()
         assert [row["same_as"] for row in run.report["ranks"]] == same_as, run.explain()
         assert [row["peak"] for row in run.report["ranks"]] == [row["peak"] for row in every.report["ranks"]], run.explain() + every.explain()
@@ -119,14 +135,14 @@ def test_a_rank_that_is_not_run_is_like_the_one_with_its_part(job):
 
 def test_where_nobody_has_its_part_nothing_is_proven(job):
     """The same, of which the first and the last rank are run: nobody shows whether parts or copies make the difference."""
-    run = job(4, "sharded.py", "hybrid", options=["--ranks=0,3", "--steps=all"])
+    run = job(4, "sharded.py", "hybrid", "short", options=["--ranks=0,3", "--steps=all"])
     assert (run.status, run.report["bound"], run.report["job"]["proven"]) == (0, "lower", False), run.explain()
     assert [one["proven"] for one in run.report["job"]["classes"]] == [False, True], run.explain()
     assert "ranks with the same place in a smaller group did not do the same" in " ".join(run.stderr.split()), run.explain()
 
 
 def test_a_place_in_a_smaller_group_changes_nothing_where_all_did_the_same(job):
-    run = job(4, "sharded.py", "hybrid", "even", options=["--ranks=0,1,3", "--steps=all"])
+    run = job(4, "sharded.py", "hybrid", "even", "short", options=["--ranks=0,1,3", "--steps=all"])
     assert (run.status, run.report["bound"], run.report["job"]["proven"]) == (0, None, True), run.explain()
 
 
@@ -198,15 +214,15 @@ def test_ranks_of_spawn_are_parked(tonnage, tmp_path):
     assert [row["same_as"] for row in run.report["ranks"]] == [None, 0, 0, None] and len(run.report["cards"]) == 2, run.explain()
 
 
-def test_a_parked_rank_is_small_and_ends_as_its_representative(tonnage):
-    run = tonnage(MAIN, ["-c", STARTS, str(free_port()), str(PROGRAMS / "ending.py"), "raises"], "--gpus=4", "--ranks=0,3",
-                  CARDS, env=THREADS)
+def test_a_parked_rank_is_small_and_ends_as_its_representative(tonnage, tmp_path):
+    (tmp_path / "starts.py").write_text(STARTS)
+    run = tonnage(MAIN, [str(tmp_path / "starts.py"), str(free_port()), str(PROGRAMS / "ending.py"), "raises"], "--gpus=4", "--ranks=0,3",
+                  CARDS, env=THREADS, launches=True)
     sizes = [int(line.split()[1]) for line in run.stdout.splitlines() if line.startswith("parked")]
     assert len(sizes) == 2 and max(sizes) <= 2048, run.explain()
     assert run.report["dead"]["rank"] == 3, run.explain()
 
 
-@pytest.mark.fresh
 @pytest.mark.parametrize("options, launch, words", [
     (["--ranks=1,2"], ["--standalone"], "rank 0"),
     (["--ranks=0,9"], ["--standalone"], "rank 9 of a job that has 2"),

@@ -12,9 +12,8 @@ import subprocess
 
 import fork_servers
 import pytest
-from conftest import HERE, MAIN, ROOT, TEMPORARY, TONNAGE, python_of
+from conftest import HERE, MAIN, ROOT, TEMPORARY, TONNAGE, libraries_of, python_of
 
-AT_START = ("LC_ALL", "PYTHONWARNINGS")  # of the environment, what Python reads when it starts
 GOLDEN = ROOT / "tests/golden/advice"
 # name -> (options, words of the program's command line): what would be wrong to say of it stands in WRONG
 CASES = {
@@ -75,7 +74,8 @@ def screen(name, columns=None):
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "timeout": 300}
     folder, done = HERE / "programs/advised", None
     if fork_servers.can_fork([python, *program], {}):
-        done = fork_servers.run_forked(TONNAGE, python, options, words, folder, env, settings=AT_START, **streams)
+        imports = (*fork_servers.IMPORTS, *libraries_of([folder / program[0]]))
+        done = fork_servers.run_forked(TONNAGE, python, options, words, folder, env, imports=imports, **streams)
     if done is None:
         return mask(subprocess.run(words, cwd=folder, env=env, text=True, **streams).stdout, python)
     said, count = re.subn(fork_servers.RAW_CALLS, "", mask(done.stdout, python))

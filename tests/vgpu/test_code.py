@@ -74,5 +74,5 @@ print("resumed")
 
 def test_unloading_no_fat_binary_at_all(tonnage):
     """A library that failed before it registered its code takes none away."""
-    run = tonnage(MAIN, ["-c", GONE], "--no-detail")
+    run = tonnage(MAIN, ["-c", GONE])
     assert "resumed" in run.stdout, run.explain()

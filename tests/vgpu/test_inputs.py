@@ -3,6 +3,7 @@
 
 import re
 
+import fork_servers
 import pytest
 from conftest import HERE
 
@@ -18,6 +19,7 @@ KINDS = {  # of programs/inputs.py: memory at which the usual batches fit and th
     "lightning": ("512MiB", 9731, 1024, "tokens"),
     "evaluation": ("180MiB", 51, 64**3, "voxels"),
 }
+TRAINERS = {"trainer", "grouped"}  # of transformers
 # of programs/late_inputs.py: memory in MiB, index of the long sample, its length, unit
 THREADS = {
     "t5_mid_run": (640, 3111, 2000, "tokens"), "preference_pairs": (640, 2222, 1500, "tokens"),
@@ -40,7 +42,8 @@ def check_named(run, index, length, unit):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_largest_batch_comes_within_two_steps(tonnage, kind):
     memory, *known = KINDS[kind]
-    run = tonnage(WHEEL, ["programs/inputs.py", kind], "--memory=" + memory, "--inputs=longest")
+    imports = fork_servers.TRANSFORMERS if kind in TRAINERS else ()
+    run = tonnage(WHEEL, ["programs/inputs.py", kind], "--memory=" + memory, "--inputs=longest", imports=imports)
     check_named(run, *known)
     if kind != "evaluation":
         assert run.report["steps"]["seen"] <= 1, run.explain()

@@ -40,7 +40,7 @@ def step(request, tmp_path_factory):
 
     def run(change="", gpu="rtx3060"):
         if (change, gpu) not in known:
-            words = [str(TONNAGE), "run", "--quiet", "--gpu", gpu, "--steps", "all", "--no-detail", "--", python, str(PROGRAM)]
+            words = [str(TONNAGE), "run", "--quiet", "--gpu", gpu, "--steps", "all", "--", python, str(PROGRAM)]
             variables = {**os.environ, "TMPDIR": TEMPORARY.name, "TONNAGE_CHANGES": change}
             done = None
             if request.param == MAIN and fork_servers.can_fork(words[-2:], {}):

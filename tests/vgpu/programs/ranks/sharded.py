@@ -1,4 +1,4 @@
-"""A small model, trained for four steps in one of the ways to share it: sharded.py WAY [tied] [even]."""
+"""A small model, trained for four steps in one of the ways to share it: sharded.py WAY [tied] [even] [short]."""
 
 import os
 import sys
@@ -14,6 +14,7 @@ torch.cuda.set_device(local)
 
 way, tied = sys.argv[1], "tied" in sys.argv[2:]
 WIDTH = 1000 if way in ("tp", "tp2") or "even" in sys.argv[2:] else 1001  # tensor parallelism wants whole parts
+BLOCKS = 8 if "short" in sys.argv[2:] else 24
 rank, world = dist.get_rank(), dist.get_world_size()
 
 
@@ -43,8 +44,8 @@ PIPELINES = {"pipeline": "ScheduleGPipe", "1f1b": "Schedule1F1B", "interleaved":
 STAGES = 2 if way == "pipeline2" else world
 stage = rank * STAGES // world
 first, last = stage == 0, stage == STAGES - 1
-BLOCKS = 24 // STAGES if way in PIPELINES else 24
-model = nn.Sequential(*[Block() for _ in range(BLOCKS)])
+OWN_BLOCKS = BLOCKS // STAGES if way in PIPELINES else BLOCKS
+model = nn.Sequential(*[Block() for _ in range(OWN_BLOCKS)])
 if way == "ends":
     model = nn.Sequential(*[nn.Embedding(WIDTH, 500)] * first, *model, *[nn.Linear(500, WIDTH, bias=False)] * last)
 elif tied and way != "fsdp2":
@@ -71,7 +72,7 @@ elif way in ("tp", "tp2"):
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
     mesh = init_device_mesh("cuda", (world // 2, 2) if way == "tp2" else (1, world), mesh_dim_names=("data", "tensor"))
-    plan = {f"{i}.up": ColwiseParallel() for i in range(24)} | {f"{i}.down": RowwiseParallel() for i in range(24)}
+    plan = {f"{i}.up": ColwiseParallel() for i in range(BLOCKS)} | {f"{i}.down": RowwiseParallel() for i in range(BLOCKS)}
     model = parallelize_module(model.cuda(), mesh["tensor"], plan)
     if way == "tp2" and world > 2:
         from torch.distributed.fsdp import fully_shard
@@ -82,7 +83,7 @@ elif way in ("tp", "tp2"):
 elif way in PIPELINES:
     from torch.distributed import pipelining
 
-    parts = [model.cuda()] if way != "interleaved" else [model[: BLOCKS // 2].cuda(), model[BLOCKS // 2 :].cuda()]
+    parts = [model.cuda()] if way != "interleaved" else [model[: OWN_BLOCKS // 2].cuda(), model[OWN_BLOCKS // 2 :].cuda()]
     group = None
     if way == "pipeline2" and world > 2:
         from torch.distributed.device_mesh import init_device_mesh
