@@ -32,6 +32,7 @@ CHILD = HERE / "forked"
 READY_SECONDS = 300
 IMPORTS = ("torch", "torch._dynamo")  # the second comes with torchvision, transformers and many others
 TRANSFORMERS = ("transformers.modeling_utils",)  # and what it brings along; models are imported by the program
+TRAINERS = ("transformers.trainer", "transformers.models.llama.modeling_llama")
 AT_IMPORT_OF_TORCH = ("OMP_NUM_THREADS",)  # of the environment of pytest, which differs from folder to folder
 OF_LIBRARIES = ("HF_HUB_OFFLINE",)  # of the environment, what other libraries than torch read as they are imported
 BROKER = "TONNAGE_TEST_BROKER"  # the path of its socket (fork_broker.py)
@@ -214,17 +215,18 @@ def write_stand_in(path, tonnage):
 # ---- with the hook alone ----
 
 
-def run_hooked(python, words, cwd, environment, settings=(), search=(), timeout=300):
+def run_hooked(python, words, cwd, environment, settings=(), search=(), timeout=300, imports=IMPORTS):
     """As subprocess.run of [python, *words] in `environment`; None where it cannot be forked. settings: names of it that the import
-    of torch has to see; search: what PYTHONPATH has after the hook."""
-    key = (python, tuple(sorted(settings)), tuple(search))
+    of torch has to see; search: what PYTHONPATH has after the hook; imports: what the server has imported."""
+    settings = (*settings, *(name for name in OF_LIBRARIES if name in environment and imports != IMPORTS))
+    key = (python, tuple(sorted(settings)), tuple(search), imports)
     fixed = {name: environment[name] for name in settings}
 
     def start():
         path = os.pathsep.join(map(str, [GUEST, *search, CHILD]))
         with tempfile.TemporaryDirectory(prefix="fork-server-") as folder:
             (pathlib.Path(folder) / "ledger").write_bytes(b"\0" * 8192)
-            given = {**fixed, "TONNAGE_RUN": folder, "PYTHONPATH": path, "TONNAGE_TEST_IMPORTS": " ".join(IMPORTS),
+            given = {**fixed, "TONNAGE_RUN": folder, "PYTHONPATH": path, "TONNAGE_TEST_IMPORTS": " ".join(imports),
                      "TONNAGE_TEST_FORKS": str(ROOT / "build/release/lib/tonnage/libtonnage-forks.so")}
             return _Server([python, str(CHILD / "never_run.py")], "TONNAGE_TEST_SERVER", {**os.environ, **given})
 
