@@ -40,8 +40,8 @@ MOST = 4  # servers of one process of pytest: each holds some 300 MiB
 # Of the environment, what is read anew in a forked process: all else stands when torch is imported. XDG_CACHE_HOME: for cuDNN's answers;
 # what tonnage fetch keeps there is looked for before. KEEP_MORE is a program's own (vgpu/gate).
 RENEWED = {"TONNAGE_STEPS", "TONNAGE_SECONDS", "TONNAGE_CHANGES", "TONNAGE_ASSUMPTIONS", "TONNAGE_NEED",
-           "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY", "TONNAGE_INPUTS", "TONNAGE_TRIAL", "TONNAGE_CUDNN",
-           "TONNAGE_SNAPSHOT", "XDG_CACHE_HOME", "KEEP_MORE"}  # fmt: skip
+           "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY", "TONNAGE_INPUTS", "TONNAGE_TRIAL", "TONNAGE_LAST_NEWS", "TONNAGE_EARLY",
+           "TONNAGE_CUDNN", "TONNAGE_SNAPSHOT", "XDG_CACHE_HOME", "KEEP_MORE"}  # fmt: skip
 
 _lost = set()
 _servers = {}  # what it was started with -> its server, the one used last at the end
