@@ -41,6 +41,8 @@ OWN = ("BATCH_SIZE", "GRAD_ACCUM_STEPS")
 
 
 def pytest_configure(config):
+    if not fork_servers.is_fresh():
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads than cores only wait for each other
     long_tests.pytest_configure(config)
     config.addinivalue_line("markers", "fresh: its programs are started by themselves, not forked (../fork_servers.py)")
 

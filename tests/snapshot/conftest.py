@@ -17,11 +17,18 @@ import pytest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 import fork_servers  # noqa: E402
-from long_tests import pytest_addoption, pytest_collection_modifyitems, pytest_configure  # noqa: E402, F401
+import long_tests  # noqa: E402
+from long_tests import pytest_addoption, pytest_collection_modifyitems  # noqa: E402, F401
 
 ROOT = HERE.parent.parent
 TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
 ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
+
+
+def pytest_configure(config):
+    if not fork_servers.is_fresh():
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # as in tests/vgpu, whose fork servers serve here, too
+    long_tests.pytest_configure(config)
 
 
 @pytest.fixture(scope="session")
