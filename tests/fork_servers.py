@@ -32,6 +32,7 @@ CHILD = HERE / "forked"
 READY_SECONDS = 300
 IMPORTS = ("torch", "torch._dynamo")  # the second comes with torchvision, transformers and many others
 TRANSFORMERS = ("transformers.modeling_utils",)  # and what it brings along; models are imported by the program
+TRAINERS = ("transformers.trainer", "transformers.models.llama.modeling_llama")
 NOTEBOOKS = ("torch", "nbclient", "ipykernel.kernelapp")  # of the runner of a notebook, and of its kernel
 # What programs that begin with a library may find imported: of Lightning it is what takes longest, and not itself, since changes ask whether
 # the program has it.
@@ -45,8 +46,8 @@ BROKER = "TONNAGE_TEST_BROKER"  # the path of its socket (fork_broker.py)
 MOST = 4  # servers of one process of pytest: each holds some 300 MiB
 # Of the environment, what is read anew in a forked process: all else stands when torch is imported. KEEP_MORE is a program's own (vgpu/gate).
 RENEWED = {"TONNAGE_STEPS", "TONNAGE_SECONDS", "TONNAGE_CHANGES", "TONNAGE_ASSUMPTIONS", "TONNAGE_NEED",
-           "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY", "TONNAGE_INPUTS", "TONNAGE_TRIAL", "TONNAGE_CUDNN",
-           "TONNAGE_SNAPSHOT", "KEEP_MORE", *OF_LIBRARIES, *OF_COMPILERS}  # fmt: skip
+           "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY", "TONNAGE_INPUTS", "TONNAGE_TRIAL", "TONNAGE_LAST_NEWS", "TONNAGE_EARLY",
+           "TONNAGE_CUDNN", "TONNAGE_SNAPSHOT", "KEEP_MORE", *OF_LIBRARIES, *OF_COMPILERS}  # fmt: skip
 
 _lost = set()
 _servers = {}  # what it was started with -> its server, the one used last at the end
@@ -221,17 +222,18 @@ def write_stand_in(path, tonnage):
 # ---- with the hook alone ----
 
 
-def run_hooked(python, words, cwd, environment, settings=(), search=(), timeout=300):
+def run_hooked(python, words, cwd, environment, settings=(), search=(), timeout=300, imports=IMPORTS):
     """As subprocess.run of [python, *words] in `environment`; None where it cannot be forked. settings: names of it that the import
-    of torch has to see; search: what PYTHONPATH has after the hook."""
-    key = (python, tuple(sorted(settings)), tuple(search))
+    of torch has to see; search: what PYTHONPATH has after the hook; imports: what the server has imported."""
+    settings = (*settings, *(name for name in OF_LIBRARIES if name in environment and imports != IMPORTS))
+    key = (python, tuple(sorted(settings)), tuple(search), imports)
     fixed = {name: environment[name] for name in settings}
 
     def start():
         path = os.pathsep.join(map(str, [GUEST, *search, CHILD]))
         with tempfile.TemporaryDirectory(prefix="fork-server-") as folder:
             (pathlib.Path(folder) / "ledger").write_bytes(b"\0" * 8192)
-            given = {**fixed, "TONNAGE_RUN": folder, "PYTHONPATH": path, "TONNAGE_TEST_IMPORTS": " ".join(IMPORTS),
+            given = {**fixed, "TONNAGE_RUN": folder, "PYTHONPATH": path, "TONNAGE_TEST_IMPORTS": " ".join(imports),
                      "TONNAGE_TEST_FORKS": str(ROOT / "build/release/lib/tonnage/libtonnage-forks.so")}
             return _Server([python, str(CHILD / "never_run.py")], "TONNAGE_TEST_SERVER", {**os.environ, **given})
 

@@ -9,6 +9,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -35,9 +36,13 @@ KEEP = 'out=$1; shift; "$@"; status=$?; cp "$TONNAGE_RUN"/changes/*.json "$out" 
 
 # What a run on the CPU sets, and the import of torch sees.
 ON_CPU = ("TONNAGE_INIT", "TONNAGE_GPU", "OMP_NUM_THREADS")
+# Variables that programs read themselves, when they run.
+OWN = ("BATCH_SIZE", "GRAD_ACCUM_STEPS")
 
 
 def pytest_configure(config):
+    if not fork_servers.is_fresh():
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # more threads than cores only wait for each other
     long_tests.pytest_configure(config)
     config.addinivalue_line("markers", "fresh: its programs are started by themselves, not forked (../fork_servers.py)")
 
@@ -96,14 +101,15 @@ def documents_of(folder):
     return [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
 
 
-@pytest.fixture
-def imports(request):
-    """What a server of the test's file has imported: IMPORTS of it, which most of its programs begin with."""
-    return (*fork_servers.IMPORTS, *getattr(request.module, "IMPORTS", ()))
+def imports_of(program):
+    """What a server has imported for a program: transformers, where that begins with a library of trainers. Not Lightning: changes ask
+    whether the program has it."""
+    trains = re.search(r"(?m)^ *(from|import)\b.*\b(transformers|accelerate|lightning)\b", program)
+    return (*fork_servers.IMPORTS, *(fork_servers.TRAINERS if trains else ()))
 
 
 @pytest.fixture
-def virtual(tmp_path, python, fresh, imports):
+def virtual(tmp_path, python, fresh):
     """virtual(program, changes=None, patch=None) -> Outcome of a run that must end by itself, on a card of 24 GiB.
     files: {name: text} that lie beside the program."""
     if not TONNAGE.exists():
@@ -128,9 +134,10 @@ def virtual(tmp_path, python, fresh, imports):
         if changes:
             settings["TONNAGE_CHANGES"] = changes
         done = None
-        if not fresh and fork_servers.can_fork(words, environment):
+        if not fresh and fork_servers.can_fork(words, environment, OWN):
             command = [str(TONNAGE), "run", *options, "--", *words]
-            done = fork_servers.run_forked(TONNAGE, python, options, command, folder, settings, kept, imports=imports, timeout=300)
+            done = fork_servers.run_forked(TONNAGE, python, options, command, folder, settings, kept,
+                                           imports=imports_of(program), timeout=300)  # fmt: skip
         if done is None:
             command = [str(TONNAGE), "run", *options, "--", "sh", "-c", KEEP, "sh", str(kept), *words]
             done = subprocess.run(command, cwd=folder, env=settings, timeout=300, capture_output=True, text=True)
@@ -162,8 +169,8 @@ def on_cpu(tmp_path, python, fresh):
             settings["TONNAGE_CHANGES"] = changes
         words = [python, path.name, *arguments]
         done = None
-        if not fresh and fork_servers.can_fork(words, environment):
-            done = fork_servers.run_hooked(python, words[1:], folder, settings, ON_CPU)
+        if not fresh and fork_servers.can_fork(words, environment, OWN):
+            done = fork_servers.run_hooked(python, words[1:], folder, settings, ON_CPU, imports=imports_of(program))
         if done is None:
             done = subprocess.run(words, cwd=folder, env=settings, timeout=300, capture_output=True, text=True)
         outcome = Outcome(done.returncode, done.stdout, done.stderr, {}, documents_of(folder / "run/changes"), folder)
@@ -185,17 +192,26 @@ def apply(patch, folder):
 _unchanged = {}  # what was run as it is -> its outcome: one run serves all tests of the process that ask the same of it
 
 
-@pytest.fixture
-def unchanged(virtual):
-    """unchanged(program, ...) -> Outcome of the program as it is."""
+def once(run):
+    """run(program, ...) -> Outcome of the program as it is, of which one serves all."""
 
-    def run(program, **more):
-        key = json.dumps([program, more], sort_keys=True)
+    def unchanged(program, **more):
+        key = json.dumps([run.__qualname__, program, more], sort_keys=True)
         if key not in _unchanged:
-            _unchanged[key] = virtual(program, **more)
+            _unchanged[key] = run(program, **more)
         return _unchanged[key]
 
-    return run
+    return unchanged
+
+
+@pytest.fixture
+def unchanged(virtual):
+    return once(virtual)
+
+
+@pytest.fixture
+def unchanged_on_cpu(on_cpu):
+    return once(on_cpu)
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ RESUMED = """
     from torch import nn
 
     def build():
-        model = nn.Linear(4096, 4096, bias=False).cuda()
+        model = nn.Linear(2048, 2048, bias=False).cuda()
         return model, torch.optim.Adam(model.parameters(), fused=True)
 
     def step(model, optimizer):
-        model(torch.randn(8, 4096, device="cuda")).sum().backward()
+        model(torch.randn(8, 2048, device="cuda")).sum().backward()
         optimizer.step()
         optimizer.zero_grad()
 
@@ -39,7 +39,7 @@ RESUMED = """
     resume("last.pt")
     print("done")
 """
-MODEL = 64 * MIB
+MODEL = 16 * MIB
 
 
 @pytest.mark.parametrize("change", ["map_location", "release_checkpoint"])
@@ -108,10 +108,10 @@ TRAINED = """
     from torch import nn
     %s
 
-    model = nn.Linear(4096, 4096, bias=False).cuda()
+    model = nn.Linear(2048, 2048, bias=False).cuda()
     optimizer = torch.optim.Adam(model.parameters(), fused=True)
     def step():
-        model(torch.randn(8, 4096, device="cuda")).sum().backward()
+        model(torch.randn(8, 2048, device="cuda")).sum().backward()
         optimizer.step()
         optimizer.zero_grad()
     %s

@@ -123,11 +123,11 @@ def expect_the_same(before, after, pieces):
 
 
 @pytest.mark.parametrize("model, change", cases())
-def test_gradients_and_weights_are_the_same(on_cpu, model, change):
+def test_gradients_and_weights_are_the_same(on_cpu, unchanged_on_cpu, model, change):
     """After each of six updates, and in two evaluations; as the change does it, and by its patch."""
     name, _, value = change.partition("=")
     pieces = int(value) if name == "accumulate" else 1
-    before, after = on_cpu(program_of(model)), on_cpu(program_of(model), change)
+    before, after = unchanged_on_cpu(program_of(model)), on_cpu(program_of(model), change)
     entry = after.change(name)
     assert entry["effective"] > 0
     if pieces > 1 and model == "batch_norm":

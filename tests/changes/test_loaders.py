@@ -53,9 +53,9 @@ def batches(outcome):
     ("loader_workers=1", ["made 1 3 False True", *AS_IT_IS[1:]], "different_training"),
     ("loader_workers=0", ["made 0 None False False", "made 0 None True False", AS_IT_IS[2]], "different_training"),
 ])  # fmt: skip
-def test_what_loaders_are_made_with(on_cpu, asked, expected, results):
+def test_what_loaders_are_made_with(on_cpu, unchanged_on_cpu, asked, expected, results):
     """In the trial and by the patch; the batches and their order are those of the program."""
-    before, after = on_cpu(PROGRAM), on_cpu(PROGRAM, asked)
+    before, after = unchanged_on_cpu(PROGRAM), on_cpu(PROGRAM, asked)
     assert made(before) == AS_IT_IS and len(batches(before)) == 3
     assert made(after) == expected and batches(after) == batches(before)
     entry = after.change(asked.partition("=")[0])

@@ -6,8 +6,6 @@ import json
 import pytest
 from conftest import MIB
 
-IMPORTS = ("transformers.trainer", "transformers.models.llama.modeling_llama")  # not lightning: changes ask whether it is there
-
 TEXTS = """
     import torch
     from torch.utils.data import Dataset

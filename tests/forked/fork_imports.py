@@ -7,5 +7,14 @@ import forked_child
 import forked_ranks
 
 forks = sys.modules["_tonnage_guest.forks"]
+_why_not = forks._why_not
+
+
+def _why_not_now_that_all_is_imported():
+    forked_child.keep_imported()
+    return _why_not()
+
+
+forks._why_not = _why_not_now_that_all_is_imported
 forks._change_arguments = forked_child.become
 forks._renew_libraries = forked_ranks.after(forks._renew_libraries, forked_child.become)

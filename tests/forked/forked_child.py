@@ -13,23 +13,32 @@ import os
 import sys
 import types
 import warnings
+import weakref
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _WORDS_OF_CONFIG = 64  # PyConfig is that long at least, within the interpreter's state
 _CWD = "TONNAGE_TEST_CWD"
 _KEEP = "TONNAGE_TEST_KEEP"
 _places = []  # in the configuration, once they are found: a rank is made of a process that has become its launcher
-_of_server = set()  # names of modules that were imported before the fork; no objects that garbage collection counts
+_of_server = []  # names of modules that were imported before the fork
 
 
 @atexit.register  # before torch is imported, so this is called after all that the program and the hook have registered
-def _keep_server_modules():
-    """What the server has imported is not taken apart at the end: that costs more than many a program, and copies the server's pages."""
+def _leave_server_modules():
+    for name in _of_server:
+        sys.modules.pop(name, None)
+
+
+def keep_imported():
+    """In the server, when it has imported all: that is not taken apart at a forked process's end, which costs more than many a program,
+    and copies the server's pages."""
+    for finalizer in weakref.finalize._registry:  # of operators, which torch.library takes out of PyTorch's tables
+        finalizer.atexit = False
     keep = ctypes.pythonapi.Py_IncRef
     keep.argtypes = [ctypes.py_object]
-    for name in _of_server.intersection(sys.modules):
-        module = sys.modules.pop(name)
-        if isinstance(module, types.ModuleType):
+    for name, module in sys.modules.items():
+        if isinstance(module, types.ModuleType) and name not in ("__main__", "sys", "builtins"):
+            _of_server.append(name)
             keep(module)
             keep(vars(module))
 
@@ -53,8 +62,6 @@ def become(words):
     sys.path_importer_cache.clear()  # a folder of that name may have been another
     for name in ("forked_child", "forked_ranks", "fork_imports"):
         sys.modules.pop(name, None)
-    _of_server.update(sys.modules)
-    _of_server.difference_update(("__main__", "sys", "builtins"))
 
 
 def _filter_warnings(text):

@@ -24,6 +24,7 @@ def _serve():
     library = ctypes.CDLL(os.environ.pop("TONNAGE_TEST_FORKS"))
     for name in os.environ.pop("TONNAGE_TEST_IMPORTS").split():
         importlib.import_module(name)
+    forked_child.keep_imported()
     _fork_once()  # OpenBLAS's threads end at a fork
     if len(os.listdir("/proc/self/task")) != 1:
         raise RuntimeError("an import has started threads: this process cannot be forked")

@@ -20,7 +20,7 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent))
 import fork_servers  # noqa: E402
 import long_tests  # noqa: E402
-from long_tests import pytest_addoption, pytest_configure  # noqa: E402, F401
+from long_tests import pytest_addoption  # noqa: E402, F401
 
 GUEST = ROOT / "python/tonnage/guest"
 FAKE = HERE / "fake/site-packages"  # there, as an installed package: its frames are not the user's
@@ -30,6 +30,11 @@ MAIN = "torch-2.11.0"
 AT_IMPORT = ("LD_PRELOAD", "TONNAGE_LIB", "TONNAGE_GPU")  # of the virtual GPU: a server is started with them
 LIBRARIES = ROOT / "build/release/lib/tonnage"
 BOTH_ENDS = {"test_boot.py", "test_points.py"}
+
+
+def pytest_configure(config):
+    long_tests.pytest_configure(config)
+    config.addinivalue_line("markers", "fresh: its programs are started by themselves, not forked (../fork_servers.py)")
 
 
 def pytest_collection_modifyitems(config, items):
@@ -67,9 +72,9 @@ def wheel(request):
 
 @pytest.fixture
 def run_with(request, tmp_path):
-    """run_with(python, program text or list of words, **environment) -> Result. Where the test's file says FORKED, a
-    program may be forked (../fork_servers.py)."""
-    forked = getattr(request.module, "FORKED", False)
+    """run_with(python, program text or list of words, **environment) -> Result. Where the test's file says FORKED and the
+    test is not marked fresh, a program may be forked (../fork_servers.py)."""
+    forked = getattr(request.module, "FORKED", False) and request.node.get_closest_marker("fresh") is None
     folder = tmp_path / "run"
     folder.mkdir(exist_ok=True)
     (folder / "ledger").write_bytes(b"\0" * 8192)

@@ -4,7 +4,23 @@
 import subprocess
 import sys
 
+import pytest
 from conftest import FAKE, GUEST
+
+
+_runs = {}  # (wheel, program) -> what it left behind: one run serves all tests of the process that ask the same of it
+
+
+@pytest.fixture
+def once(run_with, wheel):
+    """once(program) -> Result of a text that no test changes."""
+
+    def run(program):
+        if (wheel, program) not in _runs:
+            _runs[wheel, program] = run_with(wheel, ["-W", "error", "-c", program])
+        return _runs[wheel, program]
+
+    return run
 
 
 def test_no_torch_no_trace(run_with):
@@ -45,25 +61,29 @@ def test_failed_import_has_its_own_traceback(run_with, tmp_path):
     assert with_hook.stderr == without.stderr and "broken" in with_hook.stderr
 
 
-def test_torch_is_described(run_with, wheel):
-    done = run_with(wheel, ["-W", "error", "-c", "import torch; print(torch.__loader__.__class__.__name__)"])
-    assert done.status == 0 and done.stdout == "SourceFileLoader\n", done.stderr
+DESCRIBED = """
+import os, torch
+print(torch.__loader__.__class__.__name__)
+pid = os.fork()
+if pid == 0:
+    torch.empty(2000, 2000).normal_()
+    os._exit(3)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
+
+
+def test_torch_is_described(once, wheel):
+    done = once(DESCRIBED)
+    assert done.status == 0 and done.stdout.splitlines()[0] == "SourceFileLoader", done.stderr
     document = done.document
     assert document["schema"] == "tonnage.guest/1" and document["torch"] in wheel + document["torch"]
     assert document["cuda"] and document["cudnn"] >= 90000 and document["cuda_initialized"] is False
     assert document["hook_error"] is None and document["out_of_memory"] is None
 
 
-def test_forked_worker_owns_nothing(run_with, wheel):
-    done = run_with(wheel, """
-        import os, torch
-        pid = os.fork()
-        if pid == 0:
-            torch.empty(2000, 2000).normal_()
-            os._exit(3)
-        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-        """)
-    assert done.stdout == "3\n" and done.document["exception"] is None
+def test_forked_worker_owns_nothing(once):
+    done = once(DESCRIBED)
+    assert done.stdout.splitlines()[1:] == ["3"] and done.document["exception"] is None
 
 
 def test_error_of_a_sensor_is_its_alone(run_with, wheel):
@@ -90,45 +110,44 @@ def test_error_of_a_sensor_is_its_alone(run_with, wheel):
 
 
 COLLECTIONS = """
-    import gc
-    seen = []
-    gc.callbacks.append(lambda phase, info: seen.append(info["generation"]) if phase == "start" else None)
-    import torch
-    print(seen.count(2), gc.isenabled())
-    loops = [[] for _ in range(100000)]
-    for loop in loops:
-        loop.append(loop)
-    print(len(seen) > 100)
-    gc.disable()
-    import torch._dynamo
-    print(gc.isenabled())
-    """
+import gc
+looks, full = [], []
+def look(phase, info):
+    if phase == "start":
+        looks.append(info["generation"])
+        if info["generation"] == 2:
+            full.append(len(looks))
+gc.callbacks.append(look)
+import torch
+print(len(full), gc.isenabled())
+torch.optim.SGD([torch.ones(1, requires_grad=True)], 1.0)
+kept = []
+for _ in range(2):
+    made, seen = 0, len(full)
+    while len(full) == seen:
+        kept.append([])
+        made += 1
+print(made)
+before = len(looks)
+loops = [[] for _ in range(100000)]
+for loop in loops:
+    loop.append(loop)
+print(len(looks) > before + 100)
+gc.disable()
+import torch._dynamo
+print(gc.isenabled())
+"""
 
 
-def test_cycles_are_looked_for_once_when_torch_is_imported(run_with, wheel):
+def test_cycles_are_looked_for_once_when_torch_is_imported(once):
     """Behind it as ever; where the program has switched that off it stays off."""
-    done = run_with(wheel, COLLECTIONS)
-    assert done.stdout.splitlines() == ["1 True", "True", "False"], done.stderr
+    done = once(COLLECTIONS)
+    first, _, *rest = done.stdout.splitlines()
+    assert [first, *rest] == ["1 True", "True", "False"], done.stderr
 
 
-BETWEEN = """
-    import gc, os
-    looks = []
-    gc.callbacks.append(lambda phase, info: looks.append(info["generation"]) if phase == "start" else None)
-    import torch
-    torch.optim.SGD([torch.ones(1, requires_grad=True)], 1.0)
-    kept = []
-    for _ in range(2):
-        made, seen = 0, looks.count(2)
-        while looks.count(2) == seen:
-            kept.append([])
-            made += 1
-    print(made)
-    """
-
-
-def test_cycles_are_looked_for_as_often_as_in_torch_by_itself(run_with, wheel, tmp_path):
+def test_cycles_are_looked_for_as_often_as_in_torch_by_itself(once, wheel):
     """Objects that a program makes between two full looks: until then its cycles hold memory of the card."""
-    ours = int(run_with(wheel, BETWEEN).stdout)
-    torchs = int(subprocess.run([wheel, tmp_path / "program.py"], capture_output=True, text=True, timeout=120).stdout)
+    alone = subprocess.run([wheel, "-W", "error", "-c", COLLECTIONS], capture_output=True, text=True, timeout=120)
+    ours, torchs = (int(done.stdout.splitlines()[1]) for done in (once(COLLECTIONS), alone))
     assert 0.8 * torchs < ours < 1.25 * torchs

@@ -3,6 +3,10 @@
 
 import subprocess
 
+import pytest
+
+FORKED = True  # ../fork_servers.py
+
 PROGRAM = """
 import os, pathlib
 import torch
@@ -72,6 +76,7 @@ except KeyError:
 """
 
 
+@pytest.mark.fresh
 def test_the_compiler_is_imported_by_what_compiles(wheel, run_with, tmp_path):
     """And from then on all is as in torch without the hook: what is compiled, and where a traceback leads."""
     ours = run_with(wheel, LATE)
@@ -82,6 +87,7 @@ def test_the_compiler_is_imported_by_what_compiles(wheel, run_with, tmp_path):
     assert one[1:] == two[1:]
 
 
+@pytest.mark.fresh
 def test_the_compiler_is_imported_where_the_computers_memory_is_asked_for(wheel, run_with):
     text = """
     import sys, torch

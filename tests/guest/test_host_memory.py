@@ -5,8 +5,11 @@ import os
 import subprocess
 import textwrap
 
+import pytest
 from conftest import FAKE
 from test_steps import HEAD, TRAIN
+
+FORKED = True  # ../fork_servers.py
 
 PROGRAM = HEAD + TRAIN + """
 from torch.utils.data import DataLoader, Dataset
@@ -68,6 +71,7 @@ print(gone() is None)
 """
 
 
+@pytest.mark.fresh  # a forked one has frozen objects
 def test_a_full_collection_that_is_due_does_not_copy_what_workers_share(run_with, wheel):
     """It is put off, and takes garbage as ever where it comes; what the program has frozen stays so."""
     program, asked = COLLECTED.replace("FREEZES", "False"), {"TONNAGE_HOST_MEMORY": "1", "TONNAGE_SECONDS": "4"}

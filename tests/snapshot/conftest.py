@@ -16,11 +16,19 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from long_tests import pytest_addoption, pytest_collection_modifyitems, pytest_configure  # noqa: E402, F401
+import fork_servers  # noqa: E402
+import long_tests  # noqa: E402
+from long_tests import pytest_addoption, pytest_collection_modifyitems  # noqa: E402, F401
 
 ROOT = HERE.parent.parent
 TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
 ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
+
+
+def pytest_configure(config):
+    if not fork_servers.is_fresh():
+        os.environ.setdefault("OMP_NUM_THREADS", "1")  # as in tests/vgpu, whose fork servers serve here, too
+    long_tests.pytest_configure(config)
 
 
 @pytest.fixture(scope="session")
@@ -89,10 +97,22 @@ def recorded(once):
 
 
 def run_recorder(python, folder, configuration, arguments, *options):
-    command = [TONNAGE, "run", "--quiet", "--gpu", "rtx3060", "--writes", "allow", "--steps", "all", *options, "--",
-               python, HERE / "programs/record.py", folder, *arguments]
-    environment = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": configuration}
     (folder / "done").unlink(missing_ok=True)
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300,
-                          env=environment)
+    done = run(python, ["record.py", folder, *arguments], configuration, *options)
     assert (folder / "done").exists(), f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
+
+
+def run(python, program, configuration="", *options):
+    """A program of programs/ with its arguments under `tonnage run`. It may be forked (../fork_servers.py): the allocator reads its
+    configuration when CUDA is first used."""
+    words = [str(word) for word in (python, HERE / "programs" / program[0], *program[1:])]
+    options = ["--quiet", "--gpu=rtx3060", "--writes=allow", "--steps=all", *map(str, options)]
+    command = [str(TONNAGE), "run", *options, "--", *words]
+    changed = {"PYTORCH_CUDA_ALLOC_CONF": configuration} if configuration else {}
+    streams = {"cwd": HERE, "timeout": 300}
+    done = None
+    if fork_servers.can_fork(words, changed, changed):
+        done = fork_servers.run_forked(TONNAGE, words[0], options, command, environment={**os.environ, **changed}, **streams)
+    if done is None:
+        done = subprocess.run(command, env={**os.environ, **changed}, capture_output=True, text=True, **streams)
+    return done

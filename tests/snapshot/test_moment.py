@@ -8,10 +8,10 @@ import pickle
 import subprocess
 
 import pytest
+from conftest import run
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
 ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
 WHEELS = [pytest.param("torch-2.6.0", marks=pytest.mark.long), "torch-2.11.0"]
 EXPANDABLE = "expandable_segments:True"
@@ -54,11 +54,7 @@ def python_of(wheel):
 
 def run_churn(wheel, folder, configuration, *arguments):
     """Runs programs/churn.py; the folder then has churn.pickle and books.json."""
-    command = [TONNAGE, "run", "--quiet", "--gpu", "rtx3060", "--writes", "allow", "--steps", "all", "--",
-               python_of(wheel), HERE / "programs/churn.py", folder, *arguments]
-    environment = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": configuration}
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300,
-                          env=environment)
+    done = run(python_of(wheel), ["churn.py", folder, *arguments], configuration)
     assert (folder / "books.json").exists(), f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
     return json.loads((folder / "books.json").read_text())
 
@@ -143,9 +139,7 @@ def trained(once):
 
     def train(wheel, last):
         def make(folder):
-            command = [TONNAGE, "run", "--quiet", "--gpu", "rtx3060", "--writes", "allow", "--steps", "all", "--snapshot",
-                       folder / "run.pickle", "--", python_of(wheel), HERE / "programs/train.py", folder, last]
-            done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300)
+            done = run(python_of(wheel), ["train.py", folder, last], "", "--snapshot", folder / "run.pickle")
             assert (folder / "books.json").exists(), f"status {done.returncode}\n{done.stdout}\n{done.stderr}"
 
         folder = once(f"trained-{wheel}-{last}", make)
