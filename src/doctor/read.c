@@ -16,6 +16,8 @@
 #include "doctor/checks.h"
 
 #define PATH_ROOM 4096
+#define FIRST_ROOM ((size_t)64 << 10)
+#define RECORD_ROOM ((size_t)16 << 10) /* a record of /dev/kmsg is read whole or not at all */
 
 char *
 tn__rooted(const struct tn_machine *machine, const char *path)
@@ -33,20 +35,34 @@ open_rooted(const struct tn_machine *machine, const char *path)
 	return file;
 }
 
-/* Reads until the end, an error or TN_TEXT_MAX. /dev/kmsg gives one record a call and EPIPE where records were lost. */
-static size_t
-read_whole(int file, char *text)
+/* More room, up to TN_TEXT_MAX; frees the text where there is none. */
+static char *
+with_more_room(char *text, size_t *room)
 {
-	size_t length = 0;
-	while (length < TN_TEXT_MAX) {
-		ssize_t got = read(file, text + length, TN_TEXT_MAX - length);
+	*room = *room == 0 ? FIRST_ROOM : 2 * *room < TN_TEXT_MAX ? 2 * *room : TN_TEXT_MAX;
+	char *larger = realloc(text, *room + 1);
+	if (larger == NULL)
+		free(text);
+	return larger;
+}
+
+/* Reads until the end, an error or TN_TEXT_MAX. /dev/kmsg gives one record a call and EPIPE where records were lost. */
+static char *
+read_whole(int file, size_t *length)
+{
+	size_t room = 0;
+	char *text = NULL;
+	for (*length = 0; *length < TN_TEXT_MAX;) {
+		if (room - *length < RECORD_ROOM && room < TN_TEXT_MAX && (text = with_more_room(text, &room)) == NULL)
+			return NULL;
+		ssize_t got = read(file, text + *length, room - *length);
 		if (got < 0 && (errno == EINTR || errno == EPIPE))
 			continue;
 		if (got <= 0)
 			break;
-		length += (size_t)got;
+		*length += (size_t)got;
 	}
-	return length;
+	return text;
 }
 
 static char *
@@ -56,9 +72,9 @@ read_path(const struct tn_machine *machine, const char *path)
 	struct stat about;
 	if (file < 0)
 		return NULL;
-	char *text = fstat(file, &about) == 0 && !S_ISDIR(about.st_mode) ? malloc(TN_TEXT_MAX + 1) : NULL;
+	size_t length;
+	char *text = fstat(file, &about) == 0 && !S_ISDIR(about.st_mode) ? read_whole(file, &length) : NULL;
 	if (text != NULL) {
-		size_t length = read_whole(file, text);
 		for (size_t i = 0; i < length; i++)
 			if (text[i] == '\0')
 				text[i] = ' ';

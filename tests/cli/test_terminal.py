@@ -135,7 +135,7 @@ SOURCES = {
     "the environment": ([], {"SERVICE_API_KEY": "%s"}), "a token of the environment": ([], {"HF_TOKEN": "%s"}),
     "a URL of the environment": ([], {"DATABASE": "postgres://me:%s@host/"}), "a line for a shell": (["train --secret-key %s --lr 1"], {}),
 }  # fmt: skip
-VALUES = ["geheim-7&<x>", "correct/horse", 'a"b\'c-geheim', "ümlaut-geheim", "hf_" + "a1" * 12]
+VALUES = ["geheim-{}&<x>", "correct{}/horse", 'a"b\'c-{}geheim', "ümlaut-{}geheim", "hf_" + "a{0}" * 12]  # each source has a number
 
 
 def with_forms(value):
@@ -143,26 +143,35 @@ def with_forms(value):
     return {value, json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1], html.escape(value), html.escape(value, quote=False)}
 
 
-@pytest.mark.parametrize("source", SOURCES)
+def placed(value):
+    """The secret of each source, the words and the environment that have them all."""
+    secrets, words, environment = [], [], {}
+    for number, (source, (more, variables)) in enumerate(SOURCES.items()):
+        secret = value.format(number)
+        secret = urllib.parse.quote(secret, safe="") if "URL" in source else secret
+        secrets.append(secret)
+        words += [word.replace("%s", secret) for word in more]
+        environment.update({name: text % secret for name, text in variables.items()})
+    return secrets, words, environment
+
+
 @pytest.mark.parametrize("value", VALUES)
-def test_no_writer_of_any_command_shows_a_secret(tonnage, source, value):
+def test_no_writer_of_any_command_shows_a_secret(tonnage, value):
     """Whatever a program says of its secrets (its exception, its out-of-memory, a name of its own) is masked by every writer."""
-    words, environment = SOURCES[source]
-    if "URL" in source:
-        value = urllib.parse.quote(value, safe="")
-    words = [word.replace("%s", value) for word in words]
-    tonnage.env.update({name: text % value for name, text in environment.items()})
+    secrets, words, environment = placed(value)
+    tonnage.env.update(environment)
     wish = {"base": 13000, "batch": 8, "possible": []}
     program = [sys.executable, "-I", "-X", "tonnage=off", str(HERE / "fake_program.py"), json.dumps(wish), "8"]
-    document = {"exception": {"type": "PermissionError", "message": "no access with %s at all" % value, "at": None},
-                "steps": {"stopped": None, "seen": 1, "not_seen": ["the part of %s" % value]}}
+    message = "; ".join("no access with %s at all" % secret for secret in secrets)
+    document = {"exception": {"type": "PermissionError", "message": message, "at": None},
+                "steps": {"stopped": None, "seen": 1, "not_seen": ["the part of %s" % secret for secret in secrets]}}
     fake = tonnage.cwd / "says.py"
     fake.write_text("import json, sys; sys.path.insert(0, %r); import fake_guest\n"
                     "sys.argv[1:] = [%r]; fake_guest.main()\n" % (str(HERE), json.dumps({"document": document, "exit": 3})))  # fmt: skip
     outputs = [("run", [sys.executable, "-I", "-X", "tonnage=off", str(fake)], ["--json", "r.json", "--html", "r.html"]),
                ("fix", program, ["--json", "f.json", "--html", "f.html", "--patch", "f.diff"]),
                ("fit", program, ["--json", "t.json", "--html", "t.html"])]
-    forms = with_forms(value)
+    forms = set().union(*map(with_forms, secrets))
     for command, words_of, options in outputs:
         done = tonnage(command, "--gpu", "rtx3060", *options, "--", *words_of, *words, timeout=120)
         texts = {"terminal": done.stdout + done.stderr}
@@ -170,4 +179,4 @@ def test_no_writer_of_any_command_shows_a_secret(tonnage, source, value):
         for name, text in texts.items():
             assert not [form for form in forms if form in text], (command, name)
         if command == "run":
-            assert "no access with *** at all" in " ".join(done.stderr.split()), done.stderr
+            assert " ".join(done.stderr.split()).count("no access with *** at all") == len(secrets), done.stderr

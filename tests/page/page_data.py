@@ -183,7 +183,11 @@ class Trace:
                                      for address, total, small, first in self.allocator.segments]
 
     def peak(self):
-        return max(range(self.state + 1), key=lambda state: (self.device[state], self.allocated[state], -state))
+        return self.fullest(0, self.state + 1)
+
+    def fullest(self, start, end):
+        """The first of the states that hold the most."""
+        return -max(zip(self.device[start:end], self.allocated[start:end], range(-start, -end, -1)))[2]
 
 
 def walk(block):
@@ -200,16 +204,13 @@ def share_out(trace, named):
     count = min(states, MOST_COLUMNS)
     edges = [*(number * states // count for number in range(count)), states]
 
-    def best(start, end):
-        return max(range(start, end), key=lambda state: (trace.device[state], trace.allocated[state], -state))
-
-    moments = {start: best(start, end) for start, end in zip(edges, edges[1:])}
+    moments = {start: trace.fullest(start, end) for start, end in zip(edges, edges[1:])}
     for state in named:
         column = bisect.bisect_right(edges, state) - 1
         if moments[edges[column]] != state:
             cut = sorted({edges[column], state, state + 1, edges[column + 1]})
             edges[column:column + 2] = cut
-            moments.update((start, best(start, end)) for start, end in zip(cut, cut[1:]))
+            moments.update((start, trace.fullest(start, end)) for start, end in zip(cut, cut[1:]))
     return edges[:-1], [moments[start] for start in edges[:-1]], edges
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs as far as memory sees them: what the pages of the tests show."""
 
+import contextlib
+import gc
 import random
 
 import page_data
@@ -265,6 +267,17 @@ def fragmented():
     return trace, page_data.write(trace, [("end", "End", trace.state, {})], title="fragmented")
 
 
+@contextlib.contextmanager
+def without_collections():
+    """Lists that all stay: nothing is gained by looking for cycles in them."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+@without_collections()
 def busiest(events, alive=15_000, sites=2500, seed=11):
     """Everything at its limit: short and long lives, all sizes, many lines and many names."""
     dice = random.Random(seed)
@@ -274,18 +287,18 @@ def busiest(events, alive=15_000, sites=2500, seed=11):
     places = [trace.site(*(dice.choice(base) for _ in range(dice.randint(4, 14))), backward=number % 3 == 0)
               for number in range(sites)]
     names = [name for name, _ in page_data.CATEGORIES[:7]]
+    draw = dice.random
     living = []
     while trace.state < events:
         if trace.state % 3000 == 0:
             trace.now(trace.state // 3000 + 1, ("forward", "backward", "optimizer")[trace.state // 3000 % 3])
-        if len(living) > alive * dice.random():
-            at = dice.randrange(len(living)) if dice.random() < 0.05 else -1 - int(dice.random() * min(20, len(living)))
+        if len(living) > alive * draw():
+            at = int(draw() * len(living)) if draw() < 0.05 else -1 - int(draw() * min(20, len(living)))
             living[at], living[-1] = living[-1], living[at]
             trace.free(living.pop())
         else:
-            size = int(512 * 2 ** dice.uniform(0, 14))
-            label = f"layer.{dice.randrange(9000)}.weight" if dice.random() < 0.5 else ""
-            living.append(trace.alloc(size, dice.choice(names), dice.choice(places), label))
+            label = f"layer.{int(draw() * 9000)}.weight" if draw() < 0.5 else ""
+            living.append(trace.alloc(int(512 * 2 ** (14 * draw())), names[int(draw() * len(names))], places[int(draw() * sites)], label))
     trace.picture()
     return trace, page_data.write(trace, [("peak", "Peak", trace.peak(), {}), ("end", "End", trace.state, {})],
                                   title="busiest")

@@ -2,6 +2,7 @@
 """The pages of `tonnage fix` and `tonnage fit` on a fake program, in headless Chromium: what they show is what was found, and
 they keep what holds for the page of a run."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -37,17 +38,22 @@ SEARCHES = {
 
 @pytest.fixture(scope="session")
 def searched(tmp_path_factory):
-    """searched(name): the page of a search, made once, and its data."""
-    folder, made = tmp_path_factory.mktemp("searches"), {}
+    """searched(name): the page of a search, made once for all processes of pytest, and its data."""
+    folder, made = tmp_path_factory.getbasetemp(), {}
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
 
     def search(name):
         if name not in made:
             options, wish = SEARCHES[name]
             program = [sys.executable, "-I", "-X", "tonnage=off", str(ROOT / "tests/cli/fake_program.py"),
                        wish if isinstance(wish, str) else json.dumps(wish)]  # fmt: skip
-            page = folder / f"{name}.html"
-            done = subprocess.run([TONNAGE, *options, "--html", page, "--", *program], capture_output=True, text=True, timeout=120)
-            assert page.exists(), done.stderr
+            page = folder / f"search_{name}.html"
+            with open(page.with_suffix(".lock"), "w") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                if not page.exists():
+                    done = subprocess.run([TONNAGE, *options, "--html", page, "--", *program], capture_output=True, text=True, timeout=120)
+                    assert page.exists(), done.stderr
             made[name] = page, page_rules.data_of(page.read_text())
         return made[name]
 

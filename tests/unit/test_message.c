@@ -125,7 +125,7 @@ test_many_processes(void **state)
 static void
 test_window(void **state)
 {
-	enum { SIZE = 1 << 20 };
+	enum { SIZE = 4 * TN_MESSAGE_WINDOW };
 	char *text = malloc(SIZE + sizeof(typical) + 1);
 	struct list list;
 	(void)state;
