@@ -115,12 +115,12 @@ class Folder:
                             "LC_ALL": "C.UTF-8", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1",
                             "OMP_NUM_THREADS": "1", "TRANSFORMERS_VERBOSITY": "error", "TQDM_DISABLE": "1",
                             "TONNAGE_SECONDS": "900", "TONNAGE_NEED": "900"}  # fmt: skip
-        server = fork_servers.supervised(TONNAGE, str(PYTHON), (), settings=self._seen_early()) if forked else None
-        if server is not None:
+        self.server = fork_servers.supervised(TONNAGE, str(PYTHON), (), settings=self._seen_early()) if forked else None
+        if self.server is not None:
             folder = path.parent / "bin"
             folder.mkdir()
             fork_servers.write_stand_in(folder / "tonnage", TONNAGE.resolve())
-            self.handles = (server.channel.fileno(),)
+            self.handles = (self.server.channel.fileno(),)
             self.environment |= {"PATH": f"{folder}:{self.environment['PATH']}", "TONNAGE_FORKED_BY": str(self.handles[0])}
 
     def _seen_early(self):

@@ -101,12 +101,12 @@ class Repository:
 
     def forked(self):
         """The environment of a job whose runs are forked, and the handles that it needs."""
-        server = None if fork_servers.is_fresh() else fork_servers.supervised(TONNAGE, self.python, ())
-        if server is None:
+        self.server = None if fork_servers.is_fresh() else fork_servers.supervised(TONNAGE, self.python, ())
+        if self.server is None:
             self.forking.unlink(missing_ok=True)
             return self.environment, ()
         fork_servers.write_stand_in(self.forking, TONNAGE)
-        handle = server.channel.fileno()
+        handle = self.server.channel.fileno()  # which is closed when nothing has the server any more
         return {**self.environment, "TONNAGE_FORKED_BY": str(handle)}, [handle]
 
     def train(self, **inputs):
