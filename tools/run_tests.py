@@ -5,7 +5,7 @@
     tools/run_tests.py [--long] [PART...]
 
 Run it by a Python that has pytest (`make test` takes the environment torch-2.11.0). PART is one of jobs() below; naming
-some runs only these, and the builds that they need. Two run at once; what each prints is shown when it has ended, and is kept
+some runs only these, and the builds that they need. Several run at once; what each prints is shown when it has ended, and is kept
 in build/reports/PART.log. Ends with 1 when anything failed.
 """
 
@@ -77,8 +77,8 @@ class Tally:
 class Job:
     """Something to run beside other jobs: a build, or tests of one kind. What it prints comes when it has ended."""
 
-    def __init__(self, name, action, after=()):
-        self.name, self.action, self.after = name, action, set(after)
+    def __init__(self, name, action, after=(), processes=1):
+        self.name, self.action, self.after, self.processes = name, action, set(after), processes
         self.tally = Tally()
         self.out = None  # a file, while it runs
 
@@ -165,9 +165,13 @@ def fuzzing(job):
         job.tally.add_junit(job.name, report, status)
 
 
-def parallel():
-    """As many tests at once as there are cores, in all jobs together: more take a fifth more processor time, and as long."""
-    count = min(8, (os.cpu_count() or 1) // Schedule.AT_ONCE)
+CORES = os.cpu_count() or 1
+MOST = min(8, CORES)  # processes of one pytest
+FEW = max(1, MOST // 2)
+
+
+def parallel(count=MOST):
+    """As many tests at once."""
     return ["-n", str(count), "--dist", "worksteal"] if count > 1 else []
 
 
@@ -175,10 +179,10 @@ def jobs(long):
     """What `make test` runs, what takes longest first."""
     more = ["--long"] if long else []
 
-    def tests(name, *options, after=()):
-        return Job(name, lambda job: python_tests(job, f"tests/{name}", *parallel(), *options), after)
+    def tests(name, *options, after=(), processes=FEW):
+        return Job(name, lambda job: python_tests(job, f"tests/{name}", *parallel(processes), *options), after, processes)
 
-    yield tests("vgpu", *more)
+    yield tests("vgpu", *more, processes=MOST)
     # One build with the sanitizers, by clang where there is one: what it warns of and what its sanitizers see comes on top of what GCC, which
     # has built what the other tests run, sees. All four combinations are for `make long`.
     has_clang = shutil.which("clang") is not None
@@ -218,25 +222,26 @@ def long_jobs():
 
 
 class Schedule:
-    """Jobs side by side: the first in the list that waits for no other begins when one has ended. Two at once: while a test of one
-    waits, the other works."""
+    """Jobs side by side: the first in the list that waits for no other begins when one has ended and there is room for its processes.
+    At once there are as many as cores, and one more, which works while a test of another waits: with twice as many each took a fifth
+    more of a core, and all of them as long."""
 
-    AT_ONCE = 2
+    AT_ONCE = CORES + 1
 
     def __init__(self, wanted, at_once):
         self.waiting = list(wanted)
         names = {job.name for job in wanted}
         for job in self.waiting:
             job.after &= names
-        self.at_once = at_once
+        self.room = at_once
         self.changed = threading.Condition()
         self.ended = set()
+        self.workers = [threading.Thread(target=self._work, daemon=True) for _ in range(at_once)]
 
     def run(self):
-        workers = [threading.Thread(target=self._work, daemon=True) for _ in range(self.at_once)]
-        for worker in workers:
+        for worker in self.workers:
             worker.start()
-        for worker in workers:
+        for worker in self.workers:
             worker.join()
 
     def _work(self):
@@ -251,12 +256,14 @@ class Schedule:
             finally:
                 with self.changed:
                     self.ended.add(job.name)
+                    self.room += job.processes
                     self.changed.notify_all()
 
     def _next(self):
         for job in self.waiting:
-            if job.after <= self.ended:
+            if job.after <= self.ended and job.processes <= self.room:
                 self.waiting.remove(job)
+                self.room -= job.processes
                 return job
         return None
 
