@@ -32,13 +32,15 @@ def cases():
 
 
 def left_behind():
-    """Processes of runs of this process: they have their folders in their environment, or files of theirs mapped."""
+    """Processes of runs of this process: they have their folders in their environment, or files of theirs mapped. A fork server may have
+    a cache beside them."""
+    folders = os.fsencode(TEMPORARY.name + "/tonnage-")
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             seen = (process / "environ").read_bytes() + (process / "maps").read_bytes()
         except OSError:
             continue  # it has ended meanwhile, or is somebody else's
-        if os.fsencode(TEMPORARY.name) in seen:
+        if folders in seen:
             yield process
 
 
