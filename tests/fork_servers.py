@@ -3,7 +3,8 @@
 
 Importing torch is two seconds of a core, and most programs of the tests are over soon after. So each process of pytest keeps fork
 servers, Python processes under the same hook that have imported torch and wait before their program's first statement; in a `make test` all
-processes of pytest share those of `tonnage run` (fork_broker.py). Where a run's program is a plain script and its environment holds nothing that is read while torch is imported, the program is forked:
+processes of pytest share those of `tonnage run` (fork_broker.py). Where a run's program is a plain script and its environment holds
+nothing that is read while torch is imported, the program is forked:
 
     under `tonnage run`    by the fork server of `tonnage fix` itself (src/supervise/reaper_by_server.c, guest/forks.py): the run's
                            own folder, reaper, sandbox, ledger and virtual GPU are all made after the fork
