@@ -78,7 +78,8 @@ class Job:
     """Something to run beside other jobs: a build, or tests of one kind. What it prints comes when it has ended."""
 
     def __init__(self, name, action, after=(), processes=1):
-        self.name, self.action, self.after, self.processes = name, action, set(after), processes
+        self.name, self.action, self.after = name, action, set(after)
+        self.processes = processes  # that work; 0 where it waits most of the time
         self.tally = Tally()
         self.out = None  # a file, while it runs
 
@@ -180,7 +181,7 @@ def jobs(long):
     more = ["--long"] if long else []
 
     def tests(name, *options, after=(), processes=FEW):
-        return Job(name, lambda job: python_tests(job, f"tests/{name}", *parallel(processes), *options), after, processes)
+        return Job(name, lambda job: python_tests(job, f"tests/{name}", *parallel(processes or FEW), *options), after, processes)
 
     yield tests("vgpu", *more, processes=MOST)
     # One build with the sanitizers, by clang where there is one: what it warns of and what its sanitizers see comes on top of what GCC, which
@@ -199,7 +200,7 @@ def jobs(long):
     yield tests("changes", *more)
     yield tests("guest", *more)
     yield tests("preload")
-    yield tests("cli")
+    yield tests("cli", processes=0)
     yield Job("build-programs", lambda job: build(job, "release", *PROGRAMS))
     yield tests("snapshot", *more, after=["build-programs"])
     yield tests("page", after=["build-programs"])
@@ -236,7 +237,7 @@ class Schedule:
         self.room = at_once
         self.changed = threading.Condition()
         self.ended = set()
-        self.workers = [threading.Thread(target=self._work, daemon=True) for _ in range(at_once)]
+        self.workers = [threading.Thread(target=self._work, daemon=True) for _ in range(at_once + 1)]
 
     def run(self):
         for worker in self.workers:
