@@ -2,12 +2,10 @@
 """`tonnage run --request` with real servers: FastAPI, Gradio, Flask and vLLM. The servers lie in servers/; ports are free ones."""
 
 import json
-import os
-import subprocess
 
-import fork_servers
 import pytest
-from conftest import HERE, MIB, TEMPORARY, TONNAGE, free_port, python_of, run_tonnage
+from conftest import HERE, MIB, free_port, python_of, run_tonnage
+from searches import search
 
 ENVIRONMENT = "prog-servers"
 SERVERS = HERE / "servers"
@@ -115,27 +113,15 @@ def test_one_that_the_server_gets_over_is_handled(asked):
     assert sum(row["count"] for row in run.report["handled_out_of_memory"]) == 2, run.explain()
 
 
-def fix(options, program, cwd):
-    """Trials are forked from a server of the tests; then the command starts none of its own."""
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "TMPDIR": TEMPORARY.name}
-    done = None
-    if fork_servers.can_fork(program, {}):
-        done = fork_servers.run_forked(TONNAGE, program[0], options, [TONNAGE, "fix", "--fresh", *options, "--", *program], cwd, environment,
-                                       imports=(*fork_servers.IMPORTS, *IMPORTS), timeout=300)  # fmt: skip
-    if done is None:
-        done = subprocess.run([TONNAGE, "fix", *options, "--", *program], cwd=cwd, env=environment, capture_output=True, text=True)
-    return done
-
-
 def test_fix_of_a_request_that_is_too_large(tmp_path):
     """Each trial starts the server and sends the requests, one server after the other since they share a port. What changes there are is
     known of a server that does not come to an end of its own, too."""
-    port, path, out = str(free_port()), tmp_path / "asked.http", tmp_path / "fix.json"
+    port, path = str(free_port()), tmp_path / "asked.http"
     path.write_text(post("/features", rows=65536).replace("PORT", port))
-    options = ["--gpu", "rtx3060", "--memory", "2GiB", "--request", str(path), "--repeat", "2", "--json", str(out)]
-    done = fix(options, [python_of(ENVIRONMENT), str(SERVERS / "sizes_flask.py"), port, "hard"], tmp_path)
+    options = ["--gpu", "rtx3060", "--memory", "2GiB", "--request", str(path), "--repeat", "2"]
+    program = [python_of(ENVIRONMENT), str(SERVERS / "sizes_flask.py"), port, "hard"]
+    done, document = search("fix", options, program, tmp_path, imports=IMPORTS)
     assert done.returncode == 0, done.stderr
-    document = json.loads(out.read_text())
     found = {row["id"]: row for row in document["changes"]}
     assert found["half_weights=bf16"]["outcome"] == "fits" and document["unchanged"]["command"] is None
     assert not [row for row in document["changes"] if row["outcome"] == "broke"]
