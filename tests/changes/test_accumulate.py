@@ -259,6 +259,15 @@ def test_a_mean_over_targets_that_are_not_ignored_is_told(on_cpu, words, said):
     assert ("targets that are not 0 (ignore_index)" in entry["how"]) == said, entry["how"]
 
 
+@pytest.mark.parametrize("drawn, said", [("", None), ("np.random.beta(0.8, 0.8)", "numpy.random"), ("random.random()", "random"),
+                                         ("np.random.randint(9, size=len(x))", None), ("np.random.rand(700)", None)])  # fmt: skip
+def test_what_is_drawn_once_a_batch_is_told(on_cpu, drawn, said):
+    """Mixup draws one share for all samples; a step of diffusion, one for each."""
+    program = HEAD + "    import random, numpy as np\n" + MODELS["perceptron"] + LOOP.replace("optimizer.zero_grad()", f"optimizer.zero_grad(); {drawn}")
+    entry = on_cpu(program.replace("batch_size=16", "batch_size=44"), "accumulate=2").change("accumulate")
+    assert [name for name in ("numpy.random", "random") if f"once per batch with {name}," in entry["how"]] == [said] * bool(said), entry["how"]
+
+
 # A program that accumulates by itself: two batches of 16 make an update.
 OWN = {
     "by_number": """

@@ -18,7 +18,7 @@ import weakref
 
 from _tonnage_guest import origin
 
-from . import accumulate_patch, arguments, held_back, hooks, loaders, losses, pieces, split, table, turns, zeroing
+from . import accumulate_patch, arguments, drawn, held_back, hooks, loaders, losses, pieces, split, table, turns, zeroing
 
 
 def install(change):
@@ -72,6 +72,7 @@ class _Accumulation:
         self.told = []  # what trainers were told
         self.schedules = held_back.Schedules()
         self.lengths = turns.Lengths(pieces)
+        self.draws = drawn.Draws()
         self.sees = weakref.WeakKeyDictionary()  # optimizer -> {id of a model: whether it has a parameter of the optimizer's}
 
     def install(self):
@@ -201,6 +202,7 @@ class _Accumulation:
             self.is_repeat = False
             self.finished += self.piece.last
             self.schedules.piece(self.piece.first, frame)
+            self.draws.fetched()
 
     def is_last(self):
         return self.piece is None or self.piece.last
@@ -259,6 +261,8 @@ class _Accumulation:
         self.backwards += 1
         if self.start is None:
             self.start = self.turns - 1, self.finished - self.piece.last, self.used - 1
+        for name in self.draws.of_batch(len(self.piece.samples)):
+            arguments.say(self.change, _DRAWN % name)
         if self.piece.again:
             self.change.weaken(table.DIFFERENT)
             arguments.say(self.change, _AGAIN)
@@ -379,6 +383,7 @@ class _Accumulation:
 _ANEW = "Each batch comes from an iterator of its own, which begins with the same samples: in pieces these are fewer, which is another training."
 _IGNORED = ("The loss is a mean over the targets that are not %d (ignore_index): where pieces hold unequal numbers of them, these weigh a "
             "little differently.")
+_DRAWN = "The program draws something once per batch with %s, as Mixup does, for example: now each piece draws its own."
 _AGAIN = ("The program uses a model again after its update within the same batch: pieces see it without that update, which is "
           "another training.")
 _WORDS = {
