@@ -17,6 +17,7 @@ import weakref
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _WORDS_OF_CONFIG = 64  # PyConfig is that long at least, within the interpreter's state
+_HUGE, _COLLAPSE = 2 << 20, 25
 _CWD = "TONNAGE_TEST_CWD"
 _KEEP = "TONNAGE_TEST_KEEP"
 _places = []  # in the configuration, once they are found: a rank is made of a process that has become its launcher
@@ -41,6 +42,21 @@ def keep_imported():
             _of_server.append(name)
             keep(module)
             keep(vars(module))
+    _use_huge_pages()
+
+
+def _use_huge_pages():
+    """Each fork copies the page table, which has one entry for 2 MiB then, not 512 (madvise(2), MADV_COLLAPSE). A kernel that has it not
+    refuses, and nothing is lost."""
+    advise = ctypes.CDLL(None).madvise
+    advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    with open("/proc/self/maps") as file:
+        rows = [line.split() for line in file]
+    for addresses, kind, *_, name in [row if len(row) > 5 else [*row, ""] for row in rows]:
+        first, end = (int(address, 16) for address in addresses.split("-"))
+        if kind == "rw-p" and name in ("", "[heap]"):
+            for page in range(-(-first // _HUGE) * _HUGE, end - _HUGE + 1, _HUGE):
+                advise(page, _HUGE, _COLLAPSE)
 
 
 def become(words):
