@@ -15,13 +15,13 @@ SHARER = str(HERE / "programs/sharer.py")
 SCHEMA = json.loads((ROOT / "doc/format/run.schema.json").read_text())
 
 
-def several(cwd, *programs, options=("--gpu=rtx3060",), **more):
-    """Each program is the arguments of sharer.py, or a list of whole words."""
+def several(cwd, *programs, options=("--gpu=rtx3060",), forked=True, **more):
+    """Each program is the arguments of sharer.py, or a list of whole words. forked: they may be (../forked/forked_several.py)."""
     python, words = python_of(MAIN), []
     for program in programs:
         words += [":::"] if words else []
         words += [python, SHARER, *program.split()] if isinstance(program, str) else program
-    run = run_tonnage(options, words, cwd, **more)
+    run = run_tonnage(options, words, cwd, forked=forked, **more)
     jsonschema.Draft202012Validator(SCHEMA).validate(run.report)
     if run.report["at_peak"]:
         parts = run.report["programs"]["items"]
@@ -36,7 +36,7 @@ def several(cwd, *programs, options=("--gpu=rtx3060",), **more):
 
 def test_both_fit_by_hand_count(tmp_path):
     wide = {"COLUMNS": "100"}
-    run = several(tmp_path, "512", "256 after=first", "64 says=first", options=("--gpu=rtx3060", "--other=1GiB"), env=wide)
+    run = several(tmp_path, "512", "256 after=first", "64 says=first", options=("--gpu=rtx3060", "--other=1GiB"), env=wide, forked=False)
     context = run.report["gpu"]["context_bytes"]
     held = [context + SMALL + size * MIB for size in (512, 256, 64)]
     assert run.status == 0 and run.verdict == "fits", run.explain()
