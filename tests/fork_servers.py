@@ -45,10 +45,12 @@ OF_LIBRARIES = ("HF_HUB_OFFLINE", "HF_HOME", "HF_ENDPOINT", "HF_DATASETS_OFFLINE
 OF_COMPILERS = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")  # read by what only a program imports
 BROKER = "TONNAGE_TEST_BROKER"  # the path of its socket (fork_broker.py)
 MOST = 4  # servers of one process of pytest: each holds some 300 MiB
-# Of the environment, what is read anew in a forked process: all else stands when torch is imported. KEEP_MORE is a program's own (vgpu/gate).
+# Of the environment, what is read anew in a forked process: all else stands when torch is imported. KEEP_MORE is a program's own (vgpu/gate), and
+# CUDA_VISIBLE_DEVICES no run has: its supervisor takes it out. The allocator reads its configuration when CUDA is first used.
 RENEWED = {"TONNAGE_STEPS", "TONNAGE_SECONDS", "TONNAGE_CHANGES", "TONNAGE_ASSUMPTIONS", "TONNAGE_NEED",
            "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY", "TONNAGE_INPUTS", "TONNAGE_TRIAL", "TONNAGE_LAST_NEWS", "TONNAGE_EARLY",
-           "TONNAGE_CUDNN", "TONNAGE_SNAPSHOT", "KEEP_MORE", *OF_LIBRARIES, *OF_COMPILERS}  # fmt: skip
+           "TONNAGE_CUDNN", "TONNAGE_SNAPSHOT", "KEEP_MORE", "CUDA_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_CONF",
+           *OF_LIBRARIES, *OF_COMPILERS}  # fmt: skip
 
 _lost = set()
 _servers = {}  # what it was started with -> its server, the one used last at the end

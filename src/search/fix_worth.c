@@ -19,7 +19,7 @@ tn__fix_fitting(const struct tn_fix_search *search, enum tn_guarantee worst, boo
 	return count;
 }
 
-/* True when fewer pieces of a batch are seen to be enough. */
+/* True when fewer pieces of a batch, or a setting that takes less away, are seen to be enough. */
 static bool
 is_outdone(const struct tn_fix_search *search, const struct tn_attempt *attempt)
 {
@@ -48,10 +48,12 @@ tn__fix_is_worth_it(const struct tn_fix_search *search, const struct tn_attempt 
 {
 	int kept = tn__fix_fitting(search, TN_GUARANTEE_ROUNDING, true);
 	int all = tn__fix_fitting(search, TN_GUARANTEE_DIFFERENT, true);
-	if (attempt->found.remedy || attempt->wished)
+	if (attempt->wished)
 		return true;
 	if (is_outdone(search, attempt))
 		return false;
+	if (attempt->found.remedy)
+		return true;
 	if (attempt->soon && kept == 0)
 		return true;
 	if (time_is_up(search))

@@ -253,7 +253,7 @@ start_and_watch(struct tn_once *once, int *exit_status)
 	struct tn_watch *watch = &once->watch;
 	bool walled = !once->card.real && !options->allow_network;
 	struct tn_start start = { once->program,
-		                      arguments_of(once),
+		                      once->commands.count > 0 ? options->arguments : arguments_of(once),
 		                      once->environment,
 		                      &once->folder,
 		                      !options->allow_writes && !way->serves,
@@ -312,8 +312,8 @@ static struct tn_once_way
 way_of_environment(const struct tn_run_options *options, struct tn_once_way way)
 {
 	int lent = tn__server_lent();
-	if (options->host_memory_bytes > 0 || options->several)
-		lent = -1; /* pages that are shared with a server would count half; it makes one program */
+	if (options->host_memory_bytes > 0)
+		lent = -1; /* pages that are shared with a server would count half */
 	way.serves |= getenv(TN_FORKS_VARIABLE) != NULL;
 	if (lent >= 0 && !way.forked && !way.serves) {
 		way.forked = true;

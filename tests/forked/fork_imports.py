@@ -5,6 +5,7 @@ import sys
 
 import forked_child
 import forked_ranks
+import forked_several
 
 forks = sys.modules["_tonnage_guest.forks"]
 _why_not = forks._why_not
@@ -18,3 +19,4 @@ def _why_not_now_that_all_is_imported():
 forks._why_not = _why_not_now_that_all_is_imported
 forks._change_arguments = forked_child.become
 forks._renew_libraries = forked_ranks.after(forks._renew_libraries, forked_child.become)
+forks._become_program = forked_several.instead(forks._become_program, forks)

@@ -76,7 +76,7 @@ def become(words):
     sys.orig_argv[:] = words
     sys.path[:] = [entry for entry in sys.path if entry != _HERE]
     sys.path_importer_cache.clear()  # a folder of that name may have been another
-    for name in ("forked_child", "forked_ranks", "fork_imports"):
+    for name in ("forked_child", "forked_ranks", "forked_several", "fork_imports"):
         sys.modules.pop(name, None)
 
 

@@ -5,6 +5,7 @@ notebook its kernel.
 Before the launcher's first statement a process is split off from it, the nursery, which has imported torch, belongs to the run, and
 waits. Where the launcher starts Python with a script, or Jupyter's kernel, by subprocess.Popen, the nursery forks that process instead.
 It is the launcher's child as any other: the process in between ends at once, and Linux gives its child to the launcher.
+So is a script forked that is no rank, where the launcher sets TONNAGE_TEST_CHILD for it.
 Everything else is started as ever. The nursery ends when the launcher has.
 """
 
@@ -17,6 +18,7 @@ import subprocess
 import sys
 
 _WISH = "TONNAGE_TEST_RANKS"
+_CHILD = "TONNAGE_TEST_CHILD"
 _CWD = "TONNAGE_TEST_CWD"
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _LARGEST = 1 << 20
@@ -102,7 +104,10 @@ def _become(become, wish, handles):
     os.environ[_CWD] = wish["cwd"]
     become([words[0], *words[2 if words[1] == "-u" else 1:]])
     sys.orig_argv[:] = words
-    _know_cells() if words[1:3] == _KERNEL else _know_rank()
+    if words[1:3] == _KERNEL:
+        _know_cells()
+    elif os.environ.pop(_CHILD, None) is None:
+        _know_rank()
 
 
 def _know_rank():
@@ -155,8 +160,8 @@ def _by_nursery(channel):
 
 
 def _is_ours(words, environment):
-    """True for Python with a script, as torchrun starts it, and for a kernel, in the environment of this run."""
+    """True for Python with a script, as torchrun starts it, or a launcher of the tests, and for a kernel, in the environment of this run."""
     same = all(environment.get(name) == os.environ.get(name) for name in ("TONNAGE_RUN", "LD_PRELOAD", "PYTHONPATH"))
     script = words[2:3] if words[1:2] == ["-u"] else words[1:2]
-    rank = "RANK" in environment and bool(script) and script[0].endswith(".py")
+    rank = ("RANK" in environment or _CHILD in environment) and bool(script) and script[0].endswith(".py")
     return same and words[:1] == [sys.executable] and (rank or words[1:3] == _KERNEL)

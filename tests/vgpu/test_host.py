@@ -3,6 +3,7 @@
 without NVIDIA's packages, and every usual way to start a program."""
 
 import concurrent.futures
+import functools
 import os
 import pathlib
 import re
@@ -140,19 +141,28 @@ def test_ways_to_start_a_program(tmp_path, way):
     assert run.report["peak"]["allocated_bytes"] > 4_000_000, run.explain()
 
 
+TWO = """\
+import os, subprocess, sys
+both = [[sys.executable, program] for program in sys.argv[1:]]
+environment = {**os.environ, "TONNAGE_TEST_CHILD": "1"}  # either may be forked
+with subprocess.Popen([*both[0], "stays"], stdout=subprocess.PIPE, text=True, env=environment) as first:
+    assert first.stdout.readline() == "held\\n"
+    status = subprocess.Popen(both[1], env=environment).wait()
+    first.kill()
+sys.exit(status)
+"""
+
+
 def test_the_card_is_shared_by_the_processes_of_a_run(tmp_path):
     """Two of PyTorch, which fit together; and one that finds no room beside one of the driver's API."""
     python = python_of(MAIN)
-    (tmp_path / "run.sh").write_text(
-        f'"{python}" "$1" stays > held.txt &\n'
-        f"while ! grep -q held held.txt; do sleep 0.1; done\n"
-        f'"{python}" "$2"\nstatus=$?\nkill $!\nexit $status\n'
-    )
+    (tmp_path / "two.py").write_text(TWO)
     by_torch, by_driver = (HERE / f"programs/hold_by_{way}.py" for way in ("torch", "driver"))
-    large = run_tonnage(["--memory=8GiB", "--steps=all"], ["bash", "run.sh", by_torch, by_torch], tmp_path)
+    start = functools.partial(run_tonnage, cwd=tmp_path, forked=True, launches=True)
+    large = start(["--memory=8GiB", "--steps=all"], [python, "two.py", by_torch, by_torch])
     assert large.verdict == "fits", large.explain()
     assert large.device_bytes > 2 << 30, large.explain()
-    small = run_tonnage(["--memory=2GiB", "--steps=all"], ["bash", "run.sh", by_driver, by_torch], tmp_path)
+    small = start(["--memory=2GiB", "--steps=all"], [python, "two.py", by_driver, by_torch])
     assert small.verdict == "out_of_memory", small.explain()
 
 

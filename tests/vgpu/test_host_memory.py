@@ -126,19 +126,25 @@ def test_what_libraries_hold_is_counted_where_they_are_stood_in_for(tmp_path):
 
 
 def test_pinned_blocks_are_there_at_once(tmp_path):
-    """Each batch that is ready lies in a pinned block of the program; with the limit below that nothing is touched, and it counts all
-    the same."""
+    """Each batch that is ready lies in a pinned block of the program."""
     out = tmp_path / "run.json"
     subprocess.run(words("run", "8GiB", out, arguments=(2, 3, "pin")), cwd=tmp_path, env=ENVIRONMENT, check=True,
                    capture_output=True)  # fmt: skip
     host = json.loads(out.read_text())["host"]
     assert host["loaders"][0]["pins"] and host["at_peak"]["pinned_bytes"] >= 2 * 3 * BATCH
     assert host["at_peak"]["anonymous_bytes"] > host["at_peak"]["pinned_bytes"] + 64 * MIB
-    done = subprocess.run(words("run", "100MiB", out, arguments=(2, 3, "pin")), cwd=tmp_path, env=ENVIRONMENT,
+
+
+def test_pinned_blocks_above_the_limit_are_not_touched_and_count(tmp_path):
+    """With the limit below what is pinned, blocks are touched as far as they stay below it, and all of them count."""
+    out = tmp_path / "run.json"
+    done = subprocess.run(words("run", "100MiB", out, program=HERE / "programs/pin_by_driver.py"), cwd=tmp_path, env=ENVIRONMENT,
                           capture_output=True, text=True)  # fmt: skip
     report = json.loads(out.read_text())
     assert done.returncode == 11 and report["verdict"] == "over_host_memory", done.stderr
-    assert report["host"]["at_peak"]["anonymous_bytes"] >= report["host"]["at_peak"]["pinned_bytes"] >= 2 * 3 * BATCH
+    held = report["host"]["at_peak"]
+    assert held["anonymous_bytes"] >= held["pinned_bytes"] >= 2 * 3 * BATCH
+    assert 3 * BATCH < held["processes"][0]["anonymous_bytes"] < 4 * BATCH, held
 
 
 def test_a_fix_that_fits(counted, tmp_path):
@@ -147,12 +153,13 @@ def test_a_fix_that_fits(counted, tmp_path):
     out, patch = tmp_path / "out.json", tmp_path / "change.patch"
     peak = counted(2, 2)[1]["host"]["peak_bytes"]
     limit = peak - BATCH  # of 4 that are ready
-    done = subprocess.run(words("fix", limit, out, "--seconds=1", "--patch", str(patch), program="train.py", arguments=(2, 2)), cwd=tmp_path,
-                          env=ENVIRONMENT, capture_output=True, text=True)  # fmt: skip
+    done = subprocess.run(words("fix", limit, out, "--seconds=1", "--jobs=1", "--patch", str(patch), program="train.py", arguments=(2, 2)),
+                          cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True)  # fmt: skip
     document = json.loads(out.read_text())
     assert done.returncode == 0 and document["verdict"] == "fits_changed", done.stdout + done.stderr
     assert document["unchanged"]["host_memory_bytes"] == limit
-    assert {row["id"].partition("=")[0] for row in document["changes"]} <= {"loader_prefetch", "loader_workers", "loader_pin"}
+    # one worker is enough: none is not tried
+    assert [row["id"] for row in document["changes"]] == ["loader_prefetch=1", "loader_workers=1"]
     first = document["changes"][0]
     assert first["id"] == "loader_prefetch=1" and first["fits"] and first["enough"] and first["results"] == "same"
     # 2 of 4 are not ready

@@ -15,13 +15,14 @@ SHARER = str(HERE / "programs/sharer.py")
 SCHEMA = json.loads((ROOT / "doc/format/run.schema.json").read_text())
 
 
-def several(cwd, *programs, options=("--gpu=rtx3060",), **more):
-    """Each program is the arguments of sharer.py, or a list of whole words."""
+def several(cwd, *programs, options=("--gpu=rtx3060",), forked=True, **more):
+    """Each program is the arguments of sharer.py, or a list of whole words. forked: they may be (../forked/forked_several.py), where
+    the process that starts them is not what is looked at."""
     python, words = python_of(MAIN), []
     for program in programs:
         words += [":::"] if words else []
         words += [python, SHARER, *program.split()] if isinstance(program, str) else program
-    run = run_tonnage(options, words, cwd, **more)
+    run = run_tonnage(options, words, cwd, forked=forked, **more)
     jsonschema.Draft202012Validator(SCHEMA).validate(run.report)
     if run.report["at_peak"]:
         parts = run.report["programs"]["items"]
@@ -36,7 +37,7 @@ def several(cwd, *programs, options=("--gpu=rtx3060",), **more):
 
 def test_both_fit_by_hand_count(tmp_path):
     wide = {"COLUMNS": "100"}
-    run = several(tmp_path, "512", "256 after=first", "64 says=first", options=("--gpu=rtx3060", "--other=1GiB"), env=wide)
+    run = several(tmp_path, "512", "256 after=first", "64 says=first", options=("--gpu=rtx3060", "--other=1GiB"), env=wide, forked=False)
     context = run.report["gpu"]["context_bytes"]
     held = [context + SMALL + size * MIB for size in (512, 256, 64)]
     assert run.status == 0 and run.verdict == "fits", run.explain()
@@ -144,7 +145,7 @@ for epoch in range(1000):
 def test_the_first_has_the_input_and_its_failure_ends_the_run(tmp_path):
     code = "import sys, torch; torch.ones(9, device='cuda'); sys.stderr.write('[%s]' % sys.stdin.read()); sys.exit(5)"
     wait = "import sys, time; sys.stdin.read() == '' or sys.exit(6); time.sleep(60)"
-    run = several(tmp_path, [python_of(MAIN), "-c", code], [python_of(MAIN), "-c", wait], input="words")
+    run = several(tmp_path, [python_of(MAIN), "-c", code], [python_of(MAIN), "-c", wait], input="words", forked=False)
     assert run.status == 5 and run.verdict == "failed" and "[words]" in run.stderr, run.explain()
     assert [part["exit_status"] for part in run.report["programs"]["items"]] == [5, None]
 

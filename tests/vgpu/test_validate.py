@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 
+import fork_servers
 import jsonschema
 import pytest
 from conftest import ENDS, MAIN, ROOT, TEMPORARY, TONNAGE, python_of
@@ -17,9 +18,15 @@ USUAL = ["residual fp32", pytest.param("convolutions float16 last", marks=pytest
 
 
 def validate_in(folder, environment, *options):
-    command = [str(TONNAGE), "validate", "--json", "results.json", *options, python_of(environment)]
-    done = subprocess.run(command, cwd=folder, env={**os.environ, "TMPDIR": TEMPORARY.name}, timeout=900,
-                          capture_output=True, text=True)  # fmt: skip
+    """The finished command, and its results. Jobs on the main wheel may be forked (../fork_servers.py)."""
+    python = python_of(environment)
+    command = [str(TONNAGE), "validate", "--json", "results.json", *options, python]
+    variables = {**os.environ, "TMPDIR": TEMPORARY.name}
+    done = None
+    if environment == MAIN and not fork_servers.is_fresh():
+        done = fork_servers.run_forked(TONNAGE, python, ["--no-detail"], command, folder, variables, timeout=900)
+    if done is None:
+        done = subprocess.run(command, cwd=folder, env=variables, timeout=900, capture_output=True, text=True)
     results = folder / "results.json"
     done.results = json.loads(results.read_text()) if results.exists() else None
     if done.returncode in (0, 1):

@@ -36,7 +36,7 @@ def write(path, content):
 
 
 torch.manual_seed(0)
-state = {name: torch.randn(shape, dtype=torch.bfloat16) / 50 for name, shape in shapes()}
+state = {name: torch.rand(shape, dtype=torch.bfloat16) / 50 for name, shape in shapes()}
 os.makedirs(whole)
 write(os.path.join(whole, "config.json"), CONFIG)
 torch.save(state, os.path.join(whole, "pickled.pt"))
