@@ -227,7 +227,8 @@ def write_stand_in(path, tonnage):
 
 def run_hooked(python, words, cwd, environment, settings=(), search=(), timeout=300, imports=IMPORTS):
     """As subprocess.run of [python, *words] in `environment`; None where it cannot be forked. settings: names of it that the import
-    of torch has to see; search: what PYTHONPATH has after the hook; imports: what the server has imported."""
+    of torch has to see, so TONNAGE_RUN where that is "" and the hook does nothing; search: what PYTHONPATH has after the hook; imports: what
+    the server has imported."""
     settings = (*settings, *(name for name in OF_LIBRARIES if name in environment and imports != IMPORTS))
     key = (python, tuple(sorted(settings)), tuple(search), imports)
     fixed = {name: environment[name] for name in settings}
@@ -236,8 +237,8 @@ def run_hooked(python, words, cwd, environment, settings=(), search=(), timeout=
         path = os.pathsep.join(map(str, [GUEST, *search, CHILD]))
         with tempfile.TemporaryDirectory(prefix="fork-server-") as folder:
             (pathlib.Path(folder) / "ledger").write_bytes(b"\0" * 8192)
-            given = {**fixed, "TONNAGE_RUN": folder, "PYTHONPATH": path, "TONNAGE_TEST_IMPORTS": " ".join(imports),
-                     "TONNAGE_TEST_FORKS": str(ROOT / "build/release/lib/tonnage/libtonnage-forks.so")}
+            given = {"TONNAGE_RUN": folder, "PYTHONPATH": path, "TONNAGE_TEST_IMPORTS": " ".join(imports),
+                     "TONNAGE_TEST_FORKS": str(ROOT / "build/release/lib/tonnage/libtonnage-forks.so"), **fixed}
             return _Server([python, str(CHILD / "never_run.py")], "TONNAGE_TEST_SERVER", {**os.environ, **given})
 
     server = _server(key, start)

@@ -52,14 +52,19 @@ def _fork_once():
 
 
 def _become(forked_child, wish, handles):
-    from _tonnage_guest import boot
-
     for target, handle in enumerate(handles):
         os.dup2(handle, target)
         os.close(handle)
     os.environ.clear()
     os.environ.update(wish["environment"])
     forked_child.become(wish["words"])
+    if "_tonnage_guest" in sys.modules:
+        _tell_hook()
+
+
+def _tell_hook():
+    from _tonnage_guest import boot
+
     if os.environ.get("TONNAGE_GPU") == "virtual":
         from _tonnage_guest import forks
 

@@ -27,7 +27,8 @@ FAKE = HERE / "fake/site-packages"  # there, as an installed package: its frames
 ENVIRONMENTS = pathlib.Path(os.environ.get("TONNAGE_ENVS", pathlib.Path.home() / ".cache/tonnage/envs"))
 WHEELS = ("torch-2.6.0", "torch-2.11.0", "torch-2.15.0")
 MAIN = "torch-2.11.0"
-AT_IMPORT = ("LD_PRELOAD", "TONNAGE_LIB", "TONNAGE_GPU")  # of the virtual GPU: a server is started with them
+# What a server is started with, where a program has it: the virtual GPU; no run, which is Python without the hook; the computer's memory.
+AT_IMPORT = ("LD_PRELOAD", "TONNAGE_LIB", "TONNAGE_GPU", "TONNAGE_RUN", "TONNAGE_HOST_MEMORY")
 LIBRARIES = ROOT / "build/release/lib/tonnage"
 BOTH_ENDS = {"test_boot.py", "test_points.py"}
 
@@ -73,13 +74,13 @@ def wheel(request):
 @pytest.fixture
 def run_with(request, tmp_path):
     """run_with(python, program text or list of words, **environment) -> Result. Where the test's file says FORKED and the
-    test is not marked fresh, a program may be forked (../fork_servers.py)."""
-    forked = getattr(request.module, "FORKED", False) and request.node.get_closest_marker("fresh") is None
+    test is not marked fresh, or where the call says forked, a program may be forked (../fork_servers.py)."""
+    of_file = getattr(request.module, "FORKED", False) and request.node.get_closest_marker("fresh") is None
     folder = tmp_path / "run"
     folder.mkdir(exist_ok=True)
     (folder / "ledger").write_bytes(b"\0" * 8192)
 
-    def run(python, program, timeout=120, **environment):
+    def run(python, program, timeout=120, forked=of_file, **environment):
         if isinstance(program, str):
             path = tmp_path / "program.py"
             path.write_text(textwrap.dedent(program))
@@ -97,6 +98,19 @@ def run_with(request, tmp_path):
         return Result(done, folder)
 
     return run
+
+
+_started = {}  # wheel -> what it left behind
+
+
+@pytest.fixture
+def started(run_with, wheel):
+    """programs/start.py in a process by itself, one for all tests of this process: what it printed, and its Result."""
+    if wheel not in _started:
+        done = run_with(wheel, ["-W", "error", str(HERE / "programs/start.py")])
+        assert done.status == 0, done.stderr
+        _started[wheel] = json.loads(done.stdout), done
+    return _started[wheel]
 
 
 @pytest.fixture

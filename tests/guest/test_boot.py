@@ -1,26 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hook's start: what programs see of it, which is nothing."""
 
+import json
 import subprocess
 import sys
 
 import pytest
-from conftest import FAKE, GUEST
-
-
-_runs = {}  # (wheel, program) -> what it left behind: one run serves all tests of the process that ask the same of it
-
-
-@pytest.fixture
-def once(run_with, wheel):
-    """once(program) -> Result of a text that no test changes."""
-
-    def run(program):
-        if (wheel, program) not in _runs:
-            _runs[wheel, program] = run_with(wheel, ["-W", "error", "-c", program])
-        return _runs[wheel, program]
-
-    return run
+from conftest import FAKE, GUEST, HERE
 
 
 def test_no_torch_no_trace(run_with):
@@ -61,29 +47,18 @@ def test_failed_import_has_its_own_traceback(run_with, tmp_path):
     assert with_hook.stderr == without.stderr and "broken" in with_hook.stderr
 
 
-DESCRIBED = """
-import os, torch
-print(torch.__loader__.__class__.__name__)
-pid = os.fork()
-if pid == 0:
-    torch.empty(2000, 2000).normal_()
-    os._exit(3)
-print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-"""
-
-
-def test_torch_is_described(once, wheel):
-    done = once(DESCRIBED)
-    assert done.status == 0 and done.stdout.splitlines()[0] == "SourceFileLoader", done.stderr
+def test_torch_is_described(started, wheel):
+    found, done = started
+    assert found["loader"] == "SourceFileLoader"
     document = done.document
     assert document["schema"] == "tonnage.guest/1" and document["torch"] in wheel + document["torch"]
     assert document["cuda"] and document["cudnn"] >= 90000 and document["cuda_initialized"] is False
     assert document["hook_error"] is None and document["out_of_memory"] is None
 
 
-def test_forked_worker_owns_nothing(once):
-    done = once(DESCRIBED)
-    assert done.stdout.splitlines()[1:] == ["3"] and done.document["exception"] is None
+def test_forked_worker_owns_nothing(started):
+    found, done = started
+    assert found["worker"] == 3 and done.document["exception"] is None
 
 
 def test_error_of_a_sensor_is_its_alone(run_with, wheel):
@@ -98,7 +73,7 @@ def test_error_of_a_sensor_is_its_alone(run_with, wheel):
             weight.sum().backward()
             optimizer.step()
         print("went on")
-        """)
+        """, forked=True)  # fmt: skip
     assert done.status == 0 and done.stdout == "went on\n"
     document = done.document
     lost = {row["name"]: row for row in document["sensors"] if row["state"] == "lost"}
@@ -109,45 +84,29 @@ def test_error_of_a_sensor_is_its_alone(run_with, wheel):
     assert {"steps", "holders", "ending"} <= {row["name"] for row in document["sensors"] if row["state"] == "attached"}
 
 
-COLLECTIONS = """
-import gc
-looks, full = [], []
-def look(phase, info):
-    if phase == "start":
-        looks.append(info["generation"])
-        if info["generation"] == 2:
-            full.append(len(looks))
-gc.callbacks.append(look)
-import torch
-print(len(full), gc.isenabled())
-torch.optim.SGD([torch.ones(1, requires_grad=True)], 1.0)
-kept = []
-for _ in range(2):
-    made, seen = 0, len(full)
-    while len(full) == seen:
-        kept.append([])
-        made += 1
-print(made)
-before = len(looks)
-loops = [[] for _ in range(100000)]
-for loop in loops:
-    loop.append(loop)
-print(len(looks) > before + 100)
-gc.disable()
-import torch._dynamo
-print(gc.isenabled())
-"""
+_alone = {}  # wheel -> what it found
 
 
-def test_cycles_are_looked_for_once_when_torch_is_imported(once):
+@pytest.fixture
+def alone(wheel):
+    """What programs/start.py prints without the hook."""
+    if wheel not in _alone:
+        words = [wheel, "-W", "error", HERE / "programs/start.py", "alone"]
+        _alone[wheel] = json.loads(subprocess.run(words, capture_output=True, text=True, timeout=120).stdout)
+    return _alone[wheel]
+
+
+def test_cycles_are_looked_for_once_when_torch_is_imported(started):
     """Behind it as ever; where the program has switched that off it stays off."""
-    done = once(COLLECTIONS)
-    first, _, *rest = done.stdout.splitlines()
-    assert [first, *rest] == ["1 True", "True", "False"], done.stderr
+    found, _ = started
+    assert found["full looks"] == 1 and found["collects"] and found["looks at cycles"] and not found["collects when switched off"]
 
 
-def test_cycles_are_looked_for_as_often_as_in_torch_by_itself(once, wheel):
+def test_cycles_are_looked_for_as_often_as_in_torch_by_itself(started, alone):
     """Objects that a program makes between two full looks: until then its cycles hold memory of the card."""
-    alone = subprocess.run([wheel, "-W", "error", "-c", COLLECTIONS], capture_output=True, text=True, timeout=120)
-    ours, torchs = (int(done.stdout.splitlines()[1]) for done in (once(COLLECTIONS), alone))
+    ours, torchs = started[0]["made"], alone["made"]
     assert 0.8 * torchs < ours < 1.25 * torchs
+
+
+def test_an_optimizer_imports_the_compiler_in_torch_by_itself_only(started, alone):
+    assert alone["compiler"] and not started[0]["compiler"]

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The note that a process compiles: there while a backend works, and gone afterwards, however it ends."""
 
-import subprocess
-
 import pytest
 
 FORKED = True  # ../fork_servers.py
@@ -77,10 +75,10 @@ except KeyError:
 
 
 @pytest.mark.fresh
-def test_the_compiler_is_imported_by_what_compiles(wheel, run_with, tmp_path):
+def test_the_compiler_is_imported_by_what_compiles(wheel, run_with):
     """And from then on all is as in torch without the hook: what is compiled, and where a traceback leads."""
     ours = run_with(wheel, LATE)
-    torchs = subprocess.run([wheel, tmp_path / "program.py"], capture_output=True, text=True, timeout=120)
+    torchs = run_with(wheel, LATE, forked=True, TONNAGE_RUN="")  # that its import is torch's own: test_boot.py
     assert ours.document["hook_error"] is None
     one, two = ours.stdout.splitlines(), torchs.stdout.splitlines()
     assert one[0] == "False" and two[0] == "True" and len(one) == 3, (ours.stderr, torchs.stderr)

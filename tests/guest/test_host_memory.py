@@ -1,12 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What data loaders hold ready, where --host-memory asks: told, and the program is as it is without us."""
 
-import os
-import subprocess
 import textwrap
 
-import pytest
-from conftest import FAKE
 from test_steps import HEAD, TRAIN
 
 FORKED = True  # ../fork_servers.py
@@ -31,8 +27,7 @@ for epoch in range(2):
 def test_rows_and_the_program_as_it_is(run_with, wheel):
     """Nobody looks here, so that the queue is waited for in vain, and the run goes on."""
     done = run_with(wheel, PROGRAM, TONNAGE_HOST_MEMORY="1", TONNAGE_SECONDS="4")
-    bare = subprocess.run([wheel, "-c", textwrap.dedent(PROGRAM)], capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": str(FAKE), "OMP_NUM_THREADS": "1"})  # fmt: skip
+    bare = run_with(wheel, PROGRAM, TONNAGE_RUN="")
     assert done.status == 0 and done.stdout == bare.stdout and done.stdout.count("[") > 4, done.stderr + bare.stderr
     document = next(each for each in done.documents if each["loaders"])
     assert not [row for row in document["sensors"] if row["state"] == "lost"], document["sensors"]
@@ -53,6 +48,7 @@ COLLECTED = HEAD + TRAIN + """
 import gc, weakref
 from torch.utils.data import DataLoader
 class Thing: pass
+gc.unfreeze()  # a forked one has frozen objects
 thing = Thing()
 thing.itself, gone = thing, weakref.ref(thing)
 loader = DataLoader(torch.ones(64, 4), 4, num_workers=2)
@@ -71,7 +67,6 @@ print(gone() is None)
 """
 
 
-@pytest.mark.fresh  # a forked one has frozen objects
 def test_a_full_collection_that_is_due_does_not_copy_what_workers_share(run_with, wheel):
     """It is put off, and takes garbage as ever where it comes; what the program has frozen stays so."""
     program, asked = COLLECTED.replace("FREEZES", "False"), {"TONNAGE_HOST_MEMORY": "1", "TONNAGE_SECONDS": "4"}

@@ -3,15 +3,11 @@
 
 import ast
 import json
-import functools
 import os
 import pathlib
-import subprocess
 import sys
-import textwrap
 
 import pytest
-from conftest import FAKE
 from test_steps import HEAD, TRAIN
 
 os.environ.setdefault("TONNAGE_RUN", "")
@@ -48,15 +44,6 @@ def inputs(done):
     return done.document["inputs"]
 
 
-@functools.cache
-def alone(wheel, program):
-    """What it prints without us."""
-    done = subprocess.run([wheel, "-c", textwrap.dedent(program)], capture_output=True, text=True,
-                          env={**os.environ, "PYTHONPATH": str(FAKE)})  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.mark.parametrize("trial", [False, True])
 def test_the_program_is_as_without_us(run_with, wheel, trial):
     """By default nothing changes: order, random numbers, the data set's own state. Trials do not look at all."""
@@ -65,8 +52,8 @@ torch.manual_seed(1), random.seed(1)
 print(widths(DataLoader(Texts(), 4, shuffle=True, collate_fn=pad)), Texts.calls, torch.rand(1).item(), random.random())
 """
     done = run_with(wheel, program, TONNAGE_TRIAL="1" if trial else "")
-    plain = alone(wheel, program)
-    assert done.stdout == plain and "] 40 " in plain, done.stderr
+    alone = run_with(wheel, program, TONNAGE_RUN="")
+    assert done.stdout == alone.stdout and "] 40 " in alone.stdout, done.stderr + alone.stderr
     found = inputs(done)
     assert (found["seen"], found["of"], found["looked"], found["order"]) == (40, 40, 0 if trial else 40, "as_is")
     if not trial:

@@ -2,25 +2,13 @@
 """The places of torch that the hook changes (points.py): all are there in the wheels that we support, and one that a release
 has no more is told, with what that costs."""
 
-PLACES = """
-    import importlib, sys, torch
-    points, state = importlib.import_module("_tonnage_guest.points"), sys.modules["_tonnage_guest.state"].state
-    release = importlib.import_module("_tonnage_guest.torchapi").release()
-    for point in points.TABLE:
-        if points.is_expected(point, release):
-            owner, _ = points.find(point, importlib.import_module(point.module))
-            print("found" if owner is not None else "MISSING", point.module, point.name)
-    print(state.missing, state.lost)
-    """
 
-
-def test_every_place_is_there(run_with, wheel):
+def test_every_place_is_there(started):
     """Named one by one, and attached: those of modules that were imported late, too."""
-    done = run_with(wheel, PLACES)
-    *places, last = done.stdout.splitlines()
-    print(done.stdout)
-    assert len(places) >= 40 and all(place.startswith("found ") for place in places), done.stdout + done.stderr
-    assert last == "{} {}", done.stdout + done.stderr
+    found, done = started
+    missing = [place for place in found["places"] if not place[-1]]
+    assert len(found["places"]) >= 40 and not missing, missing
+    assert found["lost"] == [{}, {}], done.stderr
     assert all(row["state"] == "attached" and row["costs"] is None for row in done.document["sensors"])
 
 
