@@ -32,25 +32,25 @@ GUEST = ROOT / "python/tonnage/guest"
 CHILD = HERE / "forked"
 READY_SECONDS = 300
 IMPORTS = ("torch", "torch._dynamo")  # the second comes with torchvision, transformers and many others
-TRANSFORMERS = ("transformers.modeling_utils",)  # and what it brings along; models are imported by the program
 TRAINERS = ("transformers.trainer", "transformers.models.llama.modeling_llama")
+# What programs that begin with transformers or Lightning may find imported: of Lightning it is what takes longest, and not itself, since
+# changes ask whether the program has it.
+LIBRARIES = (*TRAINERS, "transformers.models.gpt2.modeling_gpt2", "torchmetrics")
 NOTEBOOKS = ("torch", "nbclient", "ipykernel.kernelapp")  # of the runner of a notebook, and of its kernel
-# What programs that begin with a library may find imported: of Lightning it is what takes longest, and not itself, since changes ask whether
-# the program has it.
-OF_LIBRARY = {"transformers": TRANSFORMERS, "lightning": ("torchmetrics",)}
 AT_IMPORT_OF_TORCH = ("OMP_NUM_THREADS",)  # of the environment of pytest, which differs from folder to folder
 # Of the environment, what other libraries than torch read as they are imported, and what the hook has for them: a server with such a library is
 # started with it, and one without has not read it yet.
 OF_LIBRARIES = ("HF_HUB_OFFLINE", "HF_HOME", "HF_ENDPOINT", "HF_DATASETS_OFFLINE", "XDG_CACHE_HOME")
 OF_COMPILERS = ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")  # read by what only a program imports
+OF_THE_ALLOCATOR = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")  # read when CUDA is first used
 BROKER = "TONNAGE_TEST_BROKER"  # the path of its socket (fork_broker.py)
 MOST = 4  # servers of one process of pytest: each holds some 300 MiB
 # Of the environment, what is read anew in a forked process: all else stands when torch is imported. KEEP_MORE is a program's own (vgpu/gate), and
-# CUDA_VISIBLE_DEVICES no run has: its supervisor takes it out. The allocator reads its configuration when CUDA is first used.
+# CUDA_VISIBLE_DEVICES no run has: its supervisor takes it out.
 RENEWED = {"TONNAGE_STEPS", "TONNAGE_SECONDS", "TONNAGE_CHANGES", "TONNAGE_ASSUMPTIONS", "TONNAGE_NEED",
            "TONNAGE_VALUES", "TONNAGE_ASSUME", "TONNAGE_TRY", "TONNAGE_INPUTS", "TONNAGE_TRIAL", "TONNAGE_LAST_NEWS", "TONNAGE_EARLY",
-           "TONNAGE_CUDNN", "TONNAGE_SNAPSHOT", "KEEP_MORE", "CUDA_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_CONF",
-           *OF_LIBRARIES, *OF_COMPILERS}  # fmt: skip
+           "TONNAGE_CUDNN", "TONNAGE_SNAPSHOT", "KEEP_MORE", "CUDA_VISIBLE_DEVICES",
+           *OF_LIBRARIES, *OF_COMPILERS, *OF_THE_ALLOCATOR}  # fmt: skip
 
 _lost = set()
 _servers = {}  # what it was started with -> its server, the one used last at the end
@@ -129,11 +129,10 @@ def close():
 # ---- under `tonnage run` ----
 
 
-# Of the options of `tonnage run`, what the hook looks at as torch is imported: the server is started with them, too.
-AT_IMPORT = ("--no-detail", "--writes=allow", "--network=allow", "--init=real", "--weights=real", "--weights=shape", "--data=shape")
+# Of the options of `tonnage run`, what the hook looks at as torch is imported: the server is started with them, too. --weights=shape is asked
+# for once, and so not among them.
+AT_IMPORT = ("--no-detail", "--network=allow", "--init=real", "--weights=real", "--data=shape")
 USUAL = ("--weights=auto", "--data=real")  # as without them
-OF_RANKS = ("--ranks", "--nodes")  # that not all ranks are run; which ones a forked launcher looks up (forked/forked_ranks.py)
-SOME_RANKS = ("--ranks=0", "--gpus=2")
 
 
 def knows(options):
@@ -149,11 +148,8 @@ def supervised(tonnage, python, options, imports=IMPORTS, settings=()):
     if "/torch-2.6." in python or "/torch-2.15." in python:  # as it is imported one puts a folder on sys.path, one tells of leaks at the end
         imports = tuple(name for name in imports if name != "torch._dynamo")
     kinds = tuple(option for option in AT_IMPORT if option in options)
-    names = [option.partition("=")[0] for option in options]
-    if set(names) & set(OF_RANKS):
-        kinds += SOME_RANKS
-    early = [(name, os.environ[name]) for name in AT_IMPORT_OF_TORCH if name in os.environ]
-    wish = {"tonnage": str(tonnage), "python": python, "kinds": kinds, "imports": imports, "settings": [*early, *settings]}
+    early = {name: os.environ[name] for name in AT_IMPORT_OF_TORCH if name in os.environ}
+    wish = {"tonnage": str(tonnage), "python": python, "kinds": kinds, "imports": imports, "settings": {**early, **dict(settings)}}
     if BROKER not in os.environ:
         return started(wish, os.environ)
     server = fork_broker.lent(os.environ[BROKER], wish, os.environ)
@@ -170,7 +166,7 @@ def started(wish, environment, most=MOST):
             script = pathlib.Path(folder) / "imports.py"
             script.write_text("import fork_imports\n" + "".join(f"import {name}\n" for name in wish["imports"]))
             command = [wish["tonnage"], "run", "--quiet", "--gpu=rtx3060", "--steps=all", *wish["kinds"], "--", wish["python"], str(script)]
-            return _Server(command, "TONNAGE_FORKS", {**environment, "PYTHONPATH": str(CHILD), **dict(wish["settings"])})
+            return _Server(command, "TONNAGE_FORKS", {**environment, "PYTHONPATH": str(CHILD), **wish["settings"]})
 
     return _server(json.dumps(wish), start, most)
 

@@ -111,6 +111,19 @@ def test_a_program_that_notices_is_started_anew(fix, program, jobs, forked):
     assert findings(document) == findings(fix(words, "--fresh"))
 
 
+@pytest.mark.parametrize("more", [50, -50])
+def test_what_a_fork_alone_takes_is_no_saving_and_no_loss(fix, program, more):
+    """A trial that acted on nothing is made again in a new process, where it takes what the program does."""
+    words = program("import os; here = os.getpid()",
+                    "if library.here != os.getpid() and os.environ.get('TONNAGE_CHANGES') == 'foreach':\n"
+                    "    wish = __import__('json').loads(sys.argv[1]); wish['base'] += %d\n"
+                    "    sys.argv[1] = __import__('json').dumps(wish)" % more,
+                    wish={**WISH, "saves": {"zero_grad": 800, "no_grad": 300}, "inert": ["foreach"]})  # fmt: skip
+    document = fix(words)
+    assert document["not_forked_because"] is None and 1 < document["forked_trials"] <= document["trials"] - 2, document
+    assert ("foreach", "no_help", 0) in [row[:3] for row in findings(document)], findings(document)
+
+
 def test_fit_goes_on_without_forks_where_they_are_not_the_same(fix, program):
     body = ("if library.here != os.getpid():\n"
             "    wish = __import__('json').loads(sys.argv[1]); wish['base'] += 50\n"

@@ -62,10 +62,9 @@ def _use_huge_pages():
 def become(words):
     """words: the program's command line: Python, a script, -c and a text or -m and a module, its arguments. Its environment is there already."""
     os.chdir(os.environ.pop(_CWD))
-    keep = os.environ.pop(_KEEP, None)
-    if keep is not None:  # what the changes tell outlives the run's folder there
-        _link(os.path.join(os.environ["TONNAGE_RUN"], "changes"), keep)
     _filter_warnings(os.environ.get("PYTHONWARNINGS", ""))
+    if os.environ.get("TONNAGE_WRITES") == "allow":
+        _write_as_ever()
     gc.freeze()  # what was imported is looked at by no collection, nor unshared by one
     if words[1] in ("-c", "-m"):
         _set_script(words[1], words[2] + "\n" if words[1] == "-c" else words[2])
@@ -80,6 +79,16 @@ def become(words):
         sys.modules.pop(name, None)
 
 
+def keep_changes():
+    """What the changes tell outlives the run's folder, where a test says so. To be called when files are written as in the run."""
+    keep = os.environ.pop(_KEEP, None)
+    if keep is not None:
+        path = os.path.join(os.environ["TONNAGE_RUN"], "changes")
+        if os.path.isdir(path):
+            os.rmdir(path)
+        os.symlink(keep, path)
+
+
 def _filter_warnings(text):
     """As Python does at its start."""
     options = [option for option in text.split(",") if option]
@@ -87,10 +96,19 @@ def _filter_warnings(text):
     warnings._processoptions(options)
 
 
-def _link(path, target):
-    if os.path.isdir(path):
-        os.rmdir(path)
-    os.symlink(target, path)
+def _write_as_ever():
+    """Takes back what the hook has for files that go to the run's folder (its `files`)."""
+    from _tonnage_guest import files, imports
+
+    torch = sys.modules.get("torch")
+    if torch is not None and torch._C.PyTorchFileWriter.__module__ == files.__name__:
+        torch._C.PyTorchFileWriter = torch._C.PyTorchFileWriter.__base__
+    if files._watch_safetensors in imports._watched.get("safetensors", ()):
+        imports._watched["safetensors"].remove(files._watch_safetensors)
+    for name in ("safetensors", "safetensors.torch"):
+        function = getattr(sys.modules.get(name), "serialize_file", None)
+        if hasattr(function, "__wrapped__"):
+            sys.modules[name].serialize_file = function.__wrapped__
 
 
 # ---- the interpreter's configuration ----

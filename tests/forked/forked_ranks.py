@@ -29,7 +29,7 @@ _prctl = ctypes.CDLL(None).prctl
 
 
 def after(renew, become):
-    """forks._renew_libraries of a server, which then starts the nursery where it is wished for. become: forked_child.become"""
+    """forks._renew_libraries of a server, which then knows of ranks and starts the nursery where it is wished for. become: forked_child.become"""
 
     def renew_and_split(folder, net):
         renew(folder, net)
@@ -41,10 +41,13 @@ def after(renew, become):
 
 
 def _know_ranks_run():
-    """Of a job of which not all are; the server knew others."""
-    from _tonnage_guest import absent
+    """Of a job of which not all are: the server knew of none. What it has imported by then is watched now, all else as it is imported."""
+    from _tonnage_guest import absent, points
 
     absent._ranks = absent._read(os.environ.get("TONNAGE_RANKS", ""))
+    for point in points.TABLE if absent._ranks else ():
+        if point.lost == points._ABSENT and point.module in sys.modules:
+            points._attach(point, sys.modules[point.module])
 
 
 def _split(become):

@@ -115,17 +115,13 @@ class Folder:
                             "LC_ALL": "C.UTF-8", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1",
                             "OMP_NUM_THREADS": "1", "TRANSFORMERS_VERBOSITY": "error", "TQDM_DISABLE": "1",
                             "TONNAGE_SECONDS": "900", "TONNAGE_NEED": "900"}  # fmt: skip
-        self.server = fork_servers.supervised(TONNAGE, str(PYTHON), (), settings=self._seen_early()) if forked else None
+        self.server = fork_servers.supervised(TONNAGE, str(PYTHON), (), settings=(("OMP_NUM_THREADS", "1"),)) if forked else None
         if self.server is not None:
             folder = path.parent / "bin"
             folder.mkdir()
             fork_servers.write_stand_in(folder / "tonnage", TONNAGE.resolve())
             self.handles = (self.server.channel.fileno(),)
             self.environment |= {"PATH": f"{folder}:{self.environment['PATH']}", "TONNAGE_FORKED_BY": str(self.handles[0])}
-
-    def _seen_early(self):
-        """Of the environment, what Python, torch and tqdm read when they start."""
-        return tuple((name, self.environment[name]) for name in ("LC_ALL", "OMP_NUM_THREADS", "PYTHONDONTWRITEBYTECODE", "TQDM_DISABLE"))
 
     def write(self, block):
         path = self.path / block.title

@@ -103,15 +103,14 @@ def run_recorder(python, folder, configuration, arguments, *options):
 
 
 def run(python, program, configuration="", *options):
-    """A program of programs/ with its arguments under `tonnage run`. It may be forked (../fork_servers.py): the allocator reads its
-    configuration when CUDA is first used."""
+    """A program of programs/ with its arguments under `tonnage run`. It may be forked (../fork_servers.py)."""
     words = [str(word) for word in (python, HERE / "programs" / program[0], *program[1:])]
     options = ["--quiet", "--gpu=rtx3060", "--writes=allow", "--steps=all", *map(str, options)]
     command = [str(TONNAGE), "run", *options, "--", *words]
     changed = {"PYTORCH_CUDA_ALLOC_CONF": configuration} if configuration else {}
     streams = {"cwd": HERE, "timeout": 300}
     done = None
-    if fork_servers.can_fork(words, changed, changed):
+    if fork_servers.can_fork(words, changed):
         done = fork_servers.run_forked(TONNAGE, words[0], options, command, environment={**os.environ, **changed}, **streams)
     if done is None:
         done = subprocess.run(command, env={**os.environ, **changed}, capture_output=True, text=True, **streams)

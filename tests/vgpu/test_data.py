@@ -4,17 +4,14 @@
 import json
 import struct
 import subprocess
-import tempfile
 
 import jsonschema
 import pytest
-from conftest import HERE, ROOT, python_of
+from conftest import HERE, IN_SERVERS, NO_HUB, ROOT, python_of
 
 FORKED = True  # ../fork_servers.py
 
 FULL = "prog-servers"
-CACHES = {"HF_HOME": f"{tempfile.gettempdir()}/hub-of-nobody", "HF_DATASETS_OFFLINE": "1"}  # it stays empty: what a run writes lies elsewhere
-LIBRARIES = ("torchvision", "datasets", "transformers.trainer")
 SCHEMA = json.loads((ROOT / "doc/format/run.schema.json").read_text())
 PEAKS = ("allocated_bytes", "reserved_bytes", "requested_bytes", "device_bytes")
 PROGRAMS = HERE / "programs/data"
@@ -77,7 +74,7 @@ def peaks(run):
 
 
 def run_of(tonnage, words, *options):
-    return tonnage(FULL, words, "--gpu=rtx3060", *options, env=CACHES, imports=LIBRARIES)
+    return tonnage(FULL, words, "--gpu=rtx3060", *options, env=NO_HUB, imports=IN_SERVERS)
 
 
 @pytest.mark.parametrize("how, workers", [("cut", []), ("holes", ["2", "fork"]), ("empty", ["2", "spawn"])])

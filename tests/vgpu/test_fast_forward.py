@@ -3,13 +3,11 @@
 
 import pytest
 from conftest import HERE, MIB
+from fork_servers import LIBRARIES
 
 FORKED = True  # ../fork_servers.py
 
 WHEEL = "torch-2.11.0"
-
-
-TRAINER = ("transformers.trainer", "transformers.models.gpt2.modeling_gpt2")
 
 
 def line_of(program, text="# out of memory"):
@@ -80,7 +78,7 @@ def test_what_an_evaluation_keeps_before_any_training(tonnage):
 
 @pytest.mark.parametrize("when", ["epoch", "steps"])
 def test_hf_trainer(tonnage, when):
-    run = tonnage(WHEEL, ["programs/epochs_hf.py", when], imports=TRAINER)
+    run = tonnage(WHEEL, ["programs/epochs_hf.py", when], imports=LIBRARIES)
     check_fast_forwarded(run)
     assert "checkpoints 3" in run.stdout and "evaluated True" in run.stdout, run.explain()
     assert sum("(evaluation)" in line for line in not_seen(run)) >= 2, run.explain()

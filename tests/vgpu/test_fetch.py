@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 from conftest import ENDS, HERE, MAIN, ROOT, TEMPORARY, TONNAGE, python_of, run_tonnage
-from fork_servers import TRANSFORMERS
+from fork_servers import LIBRARIES
 from hub_server import TOKEN, Hub, commit_of, make_model
 
 FORKED = True  # ../fork_servers.py
@@ -102,8 +102,8 @@ def peaks_of_whole(models, tmp_path_factory):
         key = (SINGLE if name == GATED else name), wheel
         if key not in known:
             program = [python_of(wheel), HERE / "programs/from_hub.py", models[0] / key[0]]
-            run = run_tonnage(["--gpu=a100-80", "--steps=all", "--weights=real"], program, tmp_path_factory.mktemp("whole"), HERE_ONLY,
-                              forked=True, imports=TRANSFORMERS)  # fmt: skip
+            run = run_tonnage(["--gpu=a100-80", "--steps=all", "--weights=real"], program, tmp_path_factory.mktemp("whole"), forked=True,
+                              imports=LIBRARIES)  # fmt: skip
             assert run.report["stand_ins"] == []
             known[key] = peaks(run)
         return known[key]
@@ -145,6 +145,7 @@ def test_without_a_word_about_being_offline(tonnage, hub, fetch):
     assert run.verdict == "fits" and len(run.report["stand_ins"]) == 1, run.explain()
 
 
+@pytest.mark.fresh  # no other run would use its server
 def test_real_weights_are_not_mixed_with_headers(tonnage, hub, fetch):
     """With --weights real a header is no file of weights: the program finds none, as it would on any machine."""
     fetch.document(SINGLE)

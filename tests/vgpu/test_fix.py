@@ -19,9 +19,9 @@ ENVIRONMENT = "torch-2.11.0"
 QUICK = {"zero_grad_late.py", "fragmented.py"}
 
 
-def command(name, options, program, cwd, arguments=(), forked=True):
+def command(name, options, program, cwd, arguments=()):
     """The finished command and its document."""
-    return search(name, ["--gpu=rtx3060", *options], [python_of(ENVIRONMENT), program, *arguments], cwd, forked=forked)
+    return search(name, ["--gpu=rtx3060", *options], [python_of(ENVIRONMENT), program, *arguments], cwd)
 
 
 @pytest.fixture
@@ -97,10 +97,9 @@ INERT = [("finetune.py", ["--batch", "48", "--length", "512"], []), ("big_batch_
                          [pytest.param(*row, marks=[] if row[0] == "zero_grad_late.py" else [pytest.mark.long], id=row[0])
                           for row in INERT])  # fmt: skip
 def test_a_change_that_does_nothing_saves_nothing(copy, monkeypatch, program, arguments, options):
-    """The same program under a change that only says that it was applied: both sides need the same to the byte. Its trials
-    come from the command's own server."""
+    """The same program under a change that only says that it was applied: both sides need the same to the byte."""
     monkeypatch.setenv("TONNAGE_TRY", "nothing")
-    done, document = command("fix", ["--seconds=1", *options], program, copy, arguments, forked=False)
+    done, document = command("fix", ["--seconds=1", *options], program, copy, arguments)
     row = next(change for change in document["changes"] if change["id"] == "nothing")
     assert row["outcome"] == "no_help" and row["saved_bytes"] == 0, done.stderr[-6000:]
     assert row["needed_bytes"] == document["unchanged"]["needed_bytes"], done.stderr[-6000:]

@@ -45,11 +45,15 @@ def fix(tmp_path):
 
 
 @pytest.mark.parametrize("wheel", WHEELS)
-def test_a_fork_is_the_program(fix, wheel):
-    """A forked trial of the unchanged program has shown the same as a fresh one, else the others would not be forked."""
+def test_a_fork_is_the_program(fix, monkeypatch, wheel):
+    """A forked trial of the unchanged program has shown the same as a fresh one, else the others would not be forked; and so has one under
+    a change that only says that it was applied."""
+    monkeypatch.setenv("TONNAGE_TRY", "nothing")
     document, words = fix(wheel, "--seconds=1")
     assert document["not_forked_because"] is None and document["forked_trials"] == document["trials"] - 1 >= 3, words
     assert any(change["fits"] for change in document["changes"]), document
+    row = next(change for change in document["changes"] if change["id"] == "nothing")
+    assert (row["outcome"], row["saved_bytes"], row["needed_bytes"]) == ("no_help", 0, document["unchanged"]["needed_bytes"]), row
 
 
 OTHERWISE = """\
@@ -105,6 +109,7 @@ for _ in range(3):
     optimizer.step()
 torch.distributed.destroy_process_group()
 """
+WRITERS = "import safetensors.torch\nprint(torch._C.PyTorchFileWriter, safetensors.torch.serialize_file.__module__)\n"
 FULL = "held = [torch.zeros(1 << 28, device='cuda') for _ in range(99)]"
 RUNS = {  # name -> (words after Python, options)
     "script": (["train.py", "--lr", "1"], ["--steps=all"]),
@@ -130,7 +135,7 @@ def test_a_forked_run_is_the_run(tmp_path, monkeypatch, wheel, name):
     monkeypatch.delenv("TONNAGE_FRESH", raising=False)
     (tmp_path / "train.py").write_text(WHERE + PROGRAM.replace("range(30)", "range(3)"))
     (tmp_path / "full.py").write_text(WHERE + FULL)
-    (tmp_path / "fails.py").write_text(WHERE + "print(torch.zeros(3, device='cuda'))\nraise KeyError('x')")
+    (tmp_path / "fails.py").write_text(WHERE + WRITERS + "print(torch.zeros(3, device='cuda'))\nraise KeyError('x')")
     words, options = RUNS[name]
     forked, fresh = (run_tonnage(options, [python_of(wheel), *words], tmp_path, forked=forked) for forked in (True, False))
     assert (forked.status, forked.stdout) == (fresh.status, fresh.stdout), forked.explain()
@@ -142,15 +147,17 @@ def test_a_forked_run_is_the_run(tmp_path, monkeypatch, wheel, name):
 
 
 def test_a_server_is_lent_to_who_asks_for_the_same(tmp_path, monkeypatch):
-    """As in `make test`, where all processes of pytest ask one broker (../fork_broker.py); it ends when its input does."""
+    """As in `make test`, where all processes of pytest ask one broker (../fork_broker.py); it ends when its input does. What a server has
+    imported makes no difference: here it is quickly imported."""
+    monkeypatch.setattr(fork_servers, "IMPORTS", ("sqlite3",))
     command = [sys.executable, str(ROOT / "tests/fork_broker.py"), str(tmp_path / "broker")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as broker:
         assert broker.stdout.readline() == b"ready\n"
         monkeypatch.setenv(fork_servers.BROKER, str(tmp_path / "broker"))
-        one, same, other = (fork_servers.supervised(TONNAGE, python_of(MAIN), (), imports) for imports in (("torch",), ("torch",), ("json",)))
+        one, same, other = (fork_servers.supervised(TONNAGE, python_of(MAIN), (), imports) for imports in (("sqlite3",), ("sqlite3",), ("json",)))
         sockets = [os.fstat(server.channel.fileno()).st_ino for server in (one, same, other)]
         assert sockets[0] == sockets[1] != sockets[2]
-        (tmp_path / "train.py").write_text("import sys\nprint('torch' in sys.modules)\n")
+        (tmp_path / "train.py").write_text("import sys\nprint('sqlite3' in sys.modules)\n")
         runs = [run_tonnage([], [python_of(MAIN), "train.py"], tmp_path, forked=True) for _ in range(2)]
         assert [run.stdout for run in runs] == ["True\n"] * 2, runs[0].explain()
         for server in (one, same, other):

@@ -42,7 +42,7 @@ def check_named(run, index, length, unit):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_largest_batch_comes_within_two_steps(tonnage, kind):
     memory, *known = KINDS[kind]
-    imports = fork_servers.TRANSFORMERS if kind in TRAINERS else ()
+    imports = fork_servers.LIBRARIES if kind in TRAINERS else ()
     run = tonnage(WHEEL, ["programs/inputs.py", kind], "--memory=" + memory, "--inputs=longest", imports=imports)
     check_named(run, *known)
     if kind != "evaluation":

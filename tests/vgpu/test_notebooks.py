@@ -344,8 +344,10 @@ def test_a_change_of_text_acts_in_cells_and_its_patch_is_of_the_notebook(tmp_pat
     assert again.verdict == "fits" and again.report["peak"]["device_bytes"] == first["peak_device_bytes"], again.explain()
 
 
-def test_fix_runs_the_cells_that_it_is_told(tmp_path):
-    """The second cell fits no card. The trials come from the command's own fork server, as a user's do."""
-    done, found = search(tmp_path, "fix", UPDATES, "--gpu", "rtx3060", "--memory", "1300MiB", "--cells", "1,3", "--seconds", "1", forked=False)
+@pytest.mark.parametrize("forked", [True, False], ids=["from_ours", "from_its_own_server"])
+def test_fix_runs_the_cells_that_it_is_told(tmp_path, forked):
+    """The second cell fits no card."""
+    options = ["--gpu", "rtx3060", "--memory", "1300MiB", "--cells", "1,3", "--seconds", "1"]
+    done, found = search(tmp_path, "fix", UPDATES, *options, forked=forked)
     assert done.returncode == 0 and any(row["fits"] for row in found["changes"]), f"{done.stderr}\n{found}"
     assert "--cells 1,3 --python" in " ".join(done.stdout.split() + done.stderr.split())

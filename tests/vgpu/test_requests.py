@@ -4,26 +4,25 @@
 import json
 
 import pytest
-from conftest import HERE, MIB, free_port, python_of, run_tonnage
+from conftest import HERE, IN_SERVERS, MIB, NO_HUB, free_port, python_of, run_tonnage
 from searches import search
 
 ENVIRONMENT = "prog-servers"
 SERVERS = HERE / "servers"
-IMPORTS = ("flask", "fastapi", "uvicorn")  # of a fork server (../fork_servers.py)
 
 
 @pytest.fixture
 def asked(request, tmp_path):
     """asked(words of the server, text of requests, *options): PORT stands for a free one in both. The server is forked, where the test is
-    not marked fresh; imports: what is imported by then."""
+    not marked fresh."""
     forked = request.node.get_closest_marker("fresh") is None
 
-    def go(words, text, *options, environment=ENVIRONMENT, env=None, timeout=300, imports=IMPORTS):
+    def go(words, text, *options, environment=ENVIRONMENT, env=NO_HUB, timeout=300):
         port = str(free_port())
         path = tmp_path / "asked.http"
         path.write_text(text.replace("PORT", port))
         program = [python_of(environment), *(word.replace("PORT", port) for word in words)]
-        run = run_tonnage(["--request", str(path), *options], program, tmp_path, env, timeout, forked, imports)
+        run = run_tonnage(["--request", str(path), *options], program, tmp_path, env, timeout, forked, IN_SERVERS)
         assert "requests" in run.report, run.explain()
         return run
 
@@ -120,7 +119,7 @@ def test_fix_of_a_request_that_is_too_large(tmp_path):
     path.write_text(post("/features", rows=65536).replace("PORT", port))
     options = ["--gpu", "rtx3060", "--memory", "2GiB", "--request", str(path), "--repeat", "2"]
     program = [python_of(ENVIRONMENT), str(SERVERS / "sizes_flask.py"), port, "hard"]
-    done, document = search("fix", options, program, tmp_path, imports=IMPORTS)
+    done, document = search("fix", options, program, tmp_path, NO_HUB, imports=IN_SERVERS)
     assert done.returncode == 0, done.stderr
     found = {row["id"]: row for row in document["changes"]}
     assert found["half_weights=bf16"]["outcome"] == "fits" and document["unchanged"]["command"] is None
@@ -136,7 +135,6 @@ def test_a_request_that_the_server_refuses(asked):
 # ---- Gradio ----
 
 
-@pytest.mark.fresh
 def test_a_chat_whose_context_grows(asked):
     text = post("/gradio_api/call/answer", data=["tell me more about it please and then some"], session_hash="one")
     run = asked([str(SERVERS / "chat_gradio.py"), "PORT"], text, "--gpu", "rtx3060", "--repeat", "14")

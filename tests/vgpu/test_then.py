@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 from conftest import MAIN, MIB, TONNAGE, libraries_of, python_of
+from fork_servers import LIBRARIES
 
 FORKED = True  # ../fork_servers.py
 PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs/resume"
@@ -109,7 +110,7 @@ def test_trainers_own_ways_have_no_mistake(chain):
     """transformers, accelerate (on the CPU and on the card), torch.distributed.checkpoint: nothing is told, and resuming takes no more than
     training did."""
     for program, commands, imports in (
-        ("hf.py", ["", "resume"], ("transformers.trainer", "transformers.models.gpt2.modeling_gpt2")),
+        ("hf.py", ["", "resume"], LIBRARIES),
         ("acc.py", ["", "resume", "card"], None),
         ("dcp.py", ["", "resume"], None),
     ):

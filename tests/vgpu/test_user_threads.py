@@ -15,7 +15,7 @@ ROWS = {row["name"]: row for row in tomllib.loads((ROOT / "bench/user_threads/ta
 # What leads, of a rule of its own or of an input that is far longer than most.
 LEADS = {"scanned": "larger_input", "graphs": "larger_input", "dpo": "logits"}
 ALIKE = {"scanned"}
-IMPORTS = {"dpo": fork_servers.TRANSFORMERS}  # in the middle of the program
+IMPORTS = {"dpo": fork_servers.LIBRARIES}  # in the middle of the program
 OTHERS = ["chat", pytest.param("pixels", marks=pytest.mark.long), pytest.param("gallery", marks=pytest.mark.long), "offload_late"]
 
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from conftest import HERE, MAIN, ROOT, python_of
-from fork_servers import TRANSFORMERS
+from fork_servers import LIBRARIES
 
 FORKED = True  # ../fork_servers.py
 
@@ -133,6 +133,6 @@ def test_weights_that_cannot_be_downloaded_are_those_of_the_model(tonnage, tmp_p
 
 @pytest.mark.parametrize("how, option, error", [("DEFAULT", "--weights=real", "URLError"), ("unknown", "--weights=auto", "KeyError")])
 def test_a_download_that_failed_is_told(tonnage, tmp_path, how, option, error):
-    run = tonnage(MAIN, ["-c", PRETRAINED, str(tmp_path), how], "--gpu=a100-80", option, imports=TRANSFORMERS)  # the servers of load()
+    run = tonnage(MAIN, ["-c", PRETRAINED, str(tmp_path), how], "--gpu=a100-80", option, imports=LIBRARIES)  # the servers of load()
     assert run.verdict == "failed" and error in run.report["exception"]["text"], run.explain()
     assert "pretrained.py" not in run.stderr and "_tonnage" not in run.stderr, run.stderr
