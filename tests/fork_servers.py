@@ -195,19 +195,23 @@ def run_forked(tonnage, python, options, command, cwd, environment, keep=None, s
 # What only a screen of a forked run says (doc/design/0034-tests.md).
 RAW_CALLS = r"(?m)^  +only what goes through the C library[^:]*: this\s+kernel cannot report\s+connections\n"
 
-# Stands for `tonnage` on the PATH of a shell: a run of `python SCRIPT` is forked, where nothing is set that is read before the fork.
+# Stands for `tonnage` on the PATH of a shell: a run of `python SCRIPT` or of a notebook is forked, where nothing is set that is read before the
+# fork, and so are the trials of `fix`, which is told to start no server of its own.
 STAND_IN = """#!/usr/bin/python3 -IS
 import os, sys
 words = sys.argv[1:]
 program = words[words.index("--") + 1:] if "--" in words else []
-names = {{word.partition("=")[0] for word in words[:len(words) - len(program)]}}
-early = names & {{"--inputs", "--weights", "--data", "--writes", "--network", "--init", "--no-detail", "--ranks", "--nodes", "--request"}}
-early |= {{name for name in os.environ if name.startswith("PYTORCH_")}}
-if words[:1] == ["run"] and program[:1] == ["python"] and program[1:2] and program[1].endswith(".py") and not early:
+options = words[:len(words) - len(program)]
+names = {{word.partition("=")[0] for word in options}}
+early = names & {{"--weights", "--data", "--writes", "--network", "--init", "--no-detail", "--ranks", "--nodes", "--request"}}
+early |= {{name for name in os.environ if name.startswith("PYTORCH_")}} | {{word for word in options if word.removeprefix("--inputs=").startswith("pad")}}
+script = program[:1] == ["python"] and program[1:2] and program[1].endswith(".py")
+if words[:1] in (["run"], ["fix"]) and (script or words[-1].endswith(".ipynb")) and not early:
     os.setpgid(0, 0)
     os.environ["TONNAGE_TEST_CWD"] = os.getcwd()
+    words[1:1] = ["--fresh"] * (words[0] == "fix")
 else:
-    os.environ.pop("TONNAGE_FORKED_BY")
+    os.environ.pop("TONNAGE_FORKED_BY", None)
 os.execv({tonnage!r}, [{tonnage!r}, *words])
 """
 

@@ -314,6 +314,7 @@ def main():
     if options.long:
         os.environ.setdefault("TONNAGE_FRESH", "1")  # tests/fork_servers.py: each program is started by itself
     REPORTS.mkdir(parents=True, exist_ok=True)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # each pytest would compile all its tests anew: a second of tests/vgpu, and of tests/cli
     # A program under tonnage writes no byte code: it would compile the hook in each process.
     subprocess.run([sys.executable, "-m", "compileall", "-q", ROOT / "python/tonnage"], stdout=subprocess.DEVNULL)
     side_by_side = list(jobs(options.long))

@@ -13,21 +13,26 @@ UNDECIDED = 12  # a program that never used a card
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TONNAGE = pathlib.Path(os.environ.get("TONNAGE", ROOT / "build/bin/tonnage"))
+FAKES = [sys.executable, "-I", "-S", "-X", "tonnage=off"]  # what fake_guest.py and fake_program.py are run with
 
 
 def alive(mark):
     """Pids of the processes that carry `mark` in their environment, zombies left out."""
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+    found, wanted = [], mark.encode()
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
             continue
         try:
-            state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
-            if state != "Z" and mark.encode() in (entry / "environ").read_bytes():
-                found.append(int(entry.name))
+            if wanted in read(f"/proc/{name}/environ") and read(f"/proc/{name}/stat").rpartition(b")")[2].split()[0] != b"Z":
+                found.append(int(name))
         except OSError:
             continue
     return found
+
+
+def read(path):
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
 
 
 def wait_until(condition, seconds=10):
@@ -82,4 +87,4 @@ class Command:
 
 
 def fake_words(**wish):
-    return [sys.executable, "-I", "-X", "tonnage=off", str(HERE / "fake_guest.py"), json.dumps(wish)]
+    return [*FAKES, str(HERE / "fake_guest.py"), json.dumps(wish)]

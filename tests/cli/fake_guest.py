@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A FAKE of a program with the guest hook: writes what a guest would write, so that the supervisor's part can be tested
-without PyTorch. Run it with `python -I -X tonnage=off`, so that the real hook stays out.
+without PyTorch. Run it with `python -I -S -X tonnage=off`, so that the real hook stays out.
 
     fake_guest.py '{"document": {...}, "stop": 1, "exit": 3, "sleep": 60}'
 

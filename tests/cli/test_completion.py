@@ -70,18 +70,20 @@ READY = "printf '%s-%s\\n' the-end of-it"
 BASH_COMPLETION = "/usr/share/bash-completion/bash_completion"
 
 
-@pytest.fixture(params=["bash", "bash with bash-completion", "zsh"])
-def terminal(request, tmp_path):
+@pytest.fixture(scope="module", params=["bash", "bash with bash-completion", "zsh"])
+def terminal(request, tmp_path_factory):
+    """One shell, which all lines are typed at, one after another."""
     shell, _, more = request.param.partition(" with ")
     need(shell)
     if more and not os.path.exists(BASH_COMPLETION):
         pytest.skip("BASH-COMPLETION IS MISSING (tools/deps test)")
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "folder/train.py").touch()
-    (tmp_path / "run.json").touch()
-    (tmp_path / "program").write_text("#!/bin/sh\n")
-    (tmp_path / "program").chmod(0o755)
-    home = tmp_path / "home"
+    folder = tmp_path_factory.mktemp("typed")
+    (folder / "folder").mkdir()
+    (folder / "folder/train.py").touch()
+    (folder / "run.json").touch()
+    (folder / "program").write_text("#!/bin/sh\n")
+    (folder / "program").chmod(0o755)
+    home = folder / "home"
     home.mkdir()
     if shell == "bash":
         (home / "tonnage").write_text(script_of("bash"))
@@ -91,7 +93,7 @@ def terminal(request, tmp_path):
         (home / "_tonnage").write_text(script_of("zsh"))
         words = ["zsh", "-f", "-i"]
         lines = [f"fpath=({home} $fpath)", "autoload -Uz compinit", f"compinit -u -d {home}/dump", "unsetopt beep", SAY, READY]
-    made = Terminal(words, tmp_path, "\r".join(lines) + "\r")
+    made = Terminal(words, folder, "\r".join(lines) + "\r")
     made.read_until(END)
     yield made
     made.close()

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """tonnage doctor as a command. What it finds is tested on made machines (tests/doctor); here: options, statuses, JSON, a real torch."""
 
+import importlib.util
 import json
 import pathlib
 import shutil
 import subprocess
 import sys
 
+import fork_servers
 import pytest
 from command import TONNAGE
 
@@ -55,31 +57,11 @@ def test_usage(tonnage):
     assert tonnage("doctor", "--help").stdout.startswith("usage: tonnage doctor")
 
 
-def test_a_real_torch_is_read_without_being_started(tonnage, schema):
-    # The interpreter is this one; what its torch says of itself must be what was read from its files.
-    torch = pytest.importorskip("torch")
-    document = examine(tonnage, schema, "--python", sys.executable)
-    python = document["python"]
-    assert python["torch"] == torch.__version__ and python["cuda"] == torch.version.cuda
-    assert python["version"] == "%d.%d" % sys.version_info[:2]
-    whole = ["sm_" + row["compute_capability"].replace(".", "") for row in python["architectures"] if row["whole"]]
-    assert whole == [name for name in torch._C._cuda_getArchFlags().split() if not name.startswith("compute")]
-
-
-def test_settings_are_those_that_this_torch_knows(tonnage, schema):
-    torch = pytest.importorskip("torch")
-    tonnage.env["PYTORCH_CUDA_ALLOC_CONF"] = "max_split_size_mb:64,expandable_segments:True,backend:native"
-    assert not [name for name in ids(examine(tonnage, schema, "--python", sys.executable)) if "allocator" in name]
-    tonnage.env["PYTORCH_CUDA_ALLOC_CONF"] = "max_split_size:64"
-    found = examine(tonnage, schema, "--python", sys.executable)["findings"]
-    assert "torch %s does not know" % torch.__version__ in next(f["what"] for f in found if f["id"] == "allocator_unknown")
-
-
 WRONG = ["foo:1", "expandable_segments:true", "max_split_size_mb:10", "garbage_collection_threshold:1.5", "backend:nativ", "expandable_segments"]
 RIGHT = "max_split_size_mb:64"
-# torch reads its settings when it first uses CUDA, so that one import serves all of them.
-USE_CUDA = """
-import os, sys, torch
+# What torch says of itself, and with which settings it works: it reads them when it first uses CUDA, so that one import serves all of them.
+ASK = """
+import json, os, sys, torch
 for setting in sys.argv[1:]:
     if os.fork() == 0:
         os.environ["PYTORCH_CUDA_ALLOC_CONF"] = setting
@@ -89,24 +71,56 @@ for setting in sys.argv[1:]:
         finally:
             os._exit(0)
     os.wait()
+print(json.dumps({"torch": torch.__version__, "cuda": torch.version.cuda, "architectures": torch._C._cuda_getArchFlags().split()}))
 """
+said = []  # by torch, once a test has asked it
 
 
-@pytest.fixture(scope="module")
-def working():
-    """The settings with which torch uses CUDA, once a test has asked it."""
-    return set()
+@pytest.fixture
+def torch(tonnage):
+    """What this Python's torch says of itself, and the settings that it works with."""
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("this Python has no torch")
+    if not said:
+        said.extend(ask(tonnage).stdout.splitlines())
+    return {**json.loads(said[-1]), "works": {line.removeprefix("worked with ") for line in said[:-1]}}
+
+
+def ask(tonnage):
+    """The finished run, of a process that has imported torch already where it may be forked."""
+    words = ["run", "--gpu=rtx3060", "--", sys.executable, "-c", ASK, *WRONG, RIGHT]
+    if not fork_servers.is_fresh():
+        environment = {**tonnage.env, "OMP_NUM_THREADS": "1"}  # the server that others use
+        done = fork_servers.run_forked(TONNAGE, sys.executable, words[1:2], [TONNAGE, *words], tonnage.cwd, environment, settings=["OMP_NUM_THREADS"],
+                                       timeout=60)  # fmt: skip
+        if done is not None:
+            return done
+    return tonnage(*words)
+
+
+def test_a_real_torch_is_read_without_being_started(tonnage, schema, torch):
+    # The interpreter is this one; what its torch says of itself must be what was read from its files.
+    document = examine(tonnage, schema, "--python", sys.executable)
+    python = document["python"]
+    assert python["torch"] == torch["torch"] and python["cuda"] == torch["cuda"]
+    assert python["version"] == "%d.%d" % sys.version_info[:2]
+    whole = ["sm_" + row["compute_capability"].replace(".", "") for row in python["architectures"] if row["whole"]]
+    assert whole == [name for name in torch["architectures"] if not name.startswith("compute")] != []
+
+
+def test_settings_are_those_that_this_torch_knows(tonnage, schema, torch):
+    tonnage.env["PYTORCH_CUDA_ALLOC_CONF"] = "max_split_size_mb:64,expandable_segments:True,backend:native"
+    assert not [name for name in ids(examine(tonnage, schema, "--python", sys.executable)) if "allocator" in name]
+    tonnage.env["PYTORCH_CUDA_ALLOC_CONF"] = "max_split_size:64"
+    found = examine(tonnage, schema, "--python", sys.executable)["findings"]
+    assert "torch %s does not know" % torch["torch"] in next(f["what"] for f in found if f["id"] == "allocator_unknown")
 
 
 @pytest.mark.parametrize("setting", WRONG)
-def test_what_is_named_is_what_torch_refuses(tonnage, schema, working, setting):
-    pytest.importorskip("torch")
-    if not working:
-        done = tonnage("run", "--gpu", "rtx3060", "--", sys.executable, "-c", USE_CUDA, *WRONG, RIGHT)
-        working.update(line.removeprefix("worked with ") for line in done.stdout.splitlines())
+def test_what_is_named_is_what_torch_refuses(tonnage, schema, torch, setting):
     tonnage.env["PYTORCH_CUDA_ALLOC_CONF"] = setting
     named = [name for name in ids(examine(tonnage, schema, "--python", sys.executable)) if name.startswith("allocator")]
-    assert len(named) == 1 and RIGHT in working and setting not in working
+    assert len(named) == 1 and RIGHT in torch["works"] and setting not in torch["works"]
 
 
 def test_a_python_without_torch(tonnage, schema):

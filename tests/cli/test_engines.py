@@ -6,12 +6,13 @@ import csv
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import sys
 
 import pytest
-from command import HERE, wait_until
+from command import FAKES, HERE, wait_until
 
 GRID = ["--vary", "batch=1..16", "--vary", "length=16,64,128"]  # 15 combinations
 ASIDE = ("seconds", "trials", "forked_trials", "not_forked_because")
@@ -24,7 +25,7 @@ def fit(tonnage):
 
     class Fit:
         def words(self, *options, wish=WISH, program=None, grid=GRID):
-            program = program or [sys.executable, "-I", "-X", "tonnage=off", str(HERE / "fake_program.py"), wish]
+            program = program or [*FAKES, str(HERE / "fake_program.py"), wish]
             return ["fit", "--gpu", "rtx3060", "--memory", "1GiB", "--json", tonnage.cwd / "out.json", *grid, *options, "--", *program]
 
         def run(self, *options, timeout=200, **more):
@@ -42,7 +43,9 @@ def alike(one, other):
 
 
 def table(done):
-    return [line for line in done.stderr.splitlines() if not line.startswith("tonnage: ") and "trials on a virtual GPU" not in line]
+    """All but what it took, which is one line or two, and tonnage's own."""
+    shown = re.sub(r"(?m)^  .* trials on a virtual GPU .*(\n    .*)*", "", done.stderr)
+    return [line for line in shown.splitlines() if not line.startswith("tonnage: ")]
 
 
 def workers(tonnage):
@@ -129,9 +132,9 @@ def test_a_worker_that_always_dies_ends_the_trial_and_not_the_search(fit, tonnag
 def test_results_are_of_the_same_files_only(fit, tonnage):
     folder = tonnage.cwd / "job"
     folder.mkdir()
-    for name in ("fake_program.py", "fake_guest.py"):
+    for name in ("fake_program.py", "fake_trial.py", "fake_guest.py"):
         shutil.copy(HERE / name, folder)
-    program = [sys.executable, "-I", "-X", "tonnage=off", "job/fake_program.py", WISH]
+    program = [*FAKES, "job/fake_program.py", WISH]
     done, document = fit.run("--results", "kept", program=program)
     assert done.returncode == 0 and f"{document['trials']} trials made, 0 found" in done.stderr, done.stderr
     with open(folder / "fake_guest.py", "a") as out:
@@ -158,7 +161,7 @@ def test_fix(tonnage):
     """Through the same door: its first entry is that of one machine."""
     possible = [{"id": name, "title": name, "results": "same", "values": [None]} for name in ("foreach", "zero_grad")]
     wish = {"base": 1500, "saves": {"zero_grad": 800, "foreach": 100}, "possible": possible}
-    program = [sys.executable, "-I", "-X", "tonnage=off", str(HERE / "fake_program.py"), json.dumps(wish)]
+    program = [*FAKES, str(HERE / "fake_program.py"), json.dumps(wish)]
     first = []
     for engine in ([], ["--engine", "processes"]):
         out = tonnage.cwd / "out.json"

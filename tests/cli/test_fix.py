@@ -10,7 +10,7 @@ import sys
 
 import page_rules
 import pytest
-from command import HERE, wait_until
+from command import FAKES, HERE, wait_until
 
 MIB = 1 << 20
 CARD = 1024  # MiB, of which the context takes some
@@ -21,7 +21,7 @@ def row(name, results="same", values=(None,)):
 
 
 def words(wish, *more):
-    return [sys.executable, "-I", "-X", "tonnage=off", str(HERE / "fake_program.py"), json.dumps(wish), *more]
+    return [*FAKES, str(HERE / "fake_program.py"), json.dumps(wish), *more]
 
 
 @pytest.fixture

@@ -5,10 +5,9 @@ import json
 import pathlib
 import shutil
 import subprocess
-import sys
 
 import pytest
-from command import fake_words
+from command import FAKES, fake_words
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -51,7 +50,7 @@ def test_auto_is_a_virtual_copy(machine, schema):
 
 def test_trials_are_on_a_copy_of_this_machine_s_gpu(machine):
     """A real driver works in no process that is forked from one that asked it (fake_driver.c), and trials are."""
-    program = [sys.executable, "-I", "-X", "tonnage=off", str(HERE / "fake_program.py"), '{"base": 9, "sample": 1024}']
+    program = [*FAKES, str(HERE / "fake_program.py"), '{"base": 9, "sample": 1024}']
     done = machine("fit", "--json", "-", "--", *program, "{batch}")
     (card,) = json.loads(done.stdout.partition("output\n")[2] or done.stdout)["cards"]
     assert card["name"] == "NVIDIA H200" and card["total_bytes"] == 100000 << 20

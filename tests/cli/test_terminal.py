@@ -10,7 +10,7 @@ import unicodedata
 import urllib.parse
 
 import pytest
-from command import HERE, TONNAGE
+from command import FAKES, HERE, TONNAGE
 
 NASTY = ["\x1b]0;pwn\x07", "\x1b[2J", "\x7f", "\x00"[:0] + "\x08\r", "\x85", "\x9b31m", "\u202e", "\u2066", "\u200f", "\u061c", "\u200b",
          "\u2028", "\u2029", "\ufeff"]  # fmt: skip
@@ -161,14 +161,14 @@ def test_no_writer_of_any_command_shows_a_secret(tonnage, value):
     secrets, words, environment = placed(value)
     tonnage.env.update(environment)
     wish = {"base": 13000, "batch": 8, "possible": []}
-    program = [sys.executable, "-I", "-X", "tonnage=off", str(HERE / "fake_program.py"), json.dumps(wish), "8"]
+    program = [*FAKES, str(HERE / "fake_program.py"), json.dumps(wish), "8"]
     message = "; ".join("no access with %s at all" % secret for secret in secrets)
     document = {"exception": {"type": "PermissionError", "message": message, "at": None},
                 "steps": {"stopped": None, "seen": 1, "not_seen": ["the part of %s" % secret for secret in secrets]}}
     fake = tonnage.cwd / "says.py"
     fake.write_text("import json, sys; sys.path.insert(0, %r); import fake_guest\n"
                     "sys.argv[1:] = [%r]; fake_guest.main()\n" % (str(HERE), json.dumps({"document": document, "exit": 3})))  # fmt: skip
-    outputs = [("run", [sys.executable, "-I", "-X", "tonnage=off", str(fake)], ["--json", "r.json", "--html", "r.html"]),
+    outputs = [("run", [*FAKES, str(fake)], ["--json", "r.json", "--html", "r.html"]),
                ("fix", program, ["--json", "f.json", "--html", "f.html", "--patch", "f.diff"]),
                ("fit", program, ["--json", "t.json", "--html", "t.html"])]
     forms = set().union(*map(with_forms, secrets))

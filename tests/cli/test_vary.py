@@ -3,11 +3,10 @@
 
 import json
 import signal
-import sys
 
 import page_rules
 import pytest
-from command import HERE, wait_until
+from command import FAKES, HERE, wait_until
 
 MIB = 1 << 20
 CARD = 1024  # MiB
@@ -21,7 +20,7 @@ def vary(tonnage, schema):
     def run(wish, *options, more=(), cards="rtx3060"):
         out = tonnage.cwd / "out.json"
         out.unlink(missing_ok=True)
-        program = [sys.executable, "-I", "-X", "tonnage=off", str(HERE / "fake_program.py"), wish, *more]
+        program = [*FAKES, str(HERE / "fake_program.py"), wish, *more]
         done = tonnage("fit", "--gpu", cards, "--memory", f"{CARD}MiB", "--json", out, *options, "--", *program, timeout=200)
         document = json.loads(out.read_text()) if out.exists() else None
         if document is not None:
@@ -118,7 +117,7 @@ def test_page(vary, tonnage):
 
 def test_interrupted(tonnage):
     """What is known so far is shown."""
-    program = [sys.executable, "-I", "-X", "tonnage=off", str(HERE / "fake_program.py"),
+    program = [*FAKES, str(HERE / "fake_program.py"),
                '{"base": 10, "sample": {length}, "batch": 4, "sleep": 1}']  # fmt: skip
     out = tonnage.cwd / "out.json"
     process = tonnage.start("fit", "--gpu", "rtx3060", "--json", out, *GRID, "--jobs", "1", "--", *program)

@@ -107,7 +107,7 @@ class Folder:
     """The folder of a page, in which its commands are run; forked: runs of a plain script are (../fork_servers.py)."""
 
     def __init__(self, path, width, forked=False):
-        self.path, self.status, self.handles = path, 0, ()
+        self.path, self.status = path, 0
         shutil.copytree(ROOT / "examples", path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
         (path / ".venv").symlink_to(ENVIRONMENTS / "prog-notebooks")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("TONNAGE", "PYTORCH", "CUDA"))}
@@ -115,13 +115,26 @@ class Folder:
                             "LC_ALL": "C.UTF-8", "NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1",
                             "OMP_NUM_THREADS": "1", "TRANSFORMERS_VERBOSITY": "error", "TQDM_DISABLE": "1",
                             "TONNAGE_SECONDS": "900", "TONNAGE_NEED": "900"}  # fmt: skip
-        self.server = fork_servers.supervised(TONNAGE, str(PYTHON), (), settings=(("OMP_NUM_THREADS", "1"),)) if forked else None
-        if self.server is not None:
+        self.forks = forked
+        if forked:
             folder = path.parent / "bin"
             folder.mkdir()
             fork_servers.write_stand_in(folder / "tonnage", TONNAGE.resolve())
-            self.handles = (self.server.channel.fileno(),)
-            self.environment |= {"PATH": f"{folder}:{self.environment['PATH']}", "TONNAGE_FORKED_BY": str(self.handles[0])}
+            self.environment["PATH"] = f"{folder}:{self.environment['PATH']}"
+
+    def _server(self, command):
+        """What its program is forked from, None where nothing is; and what is told to it besides."""
+        if not self.forks:
+            return None, {}
+        if ".ipynb" in command:
+            python = str(ENVIRONMENTS / "prog-notebooks/bin/python")
+            return fork_servers.supervised(TONNAGE, python, (), fork_servers.NOTEBOOKS, self._seen_early(["OMP_NUM_THREADS"])), {"TONNAGE_TEST_RANKS": "1"}
+        early = ["LC_ALL", "OMP_NUM_THREADS", "PYTHONDONTWRITEBYTECODE", "TQDM_DISABLE"]
+        return fork_servers.supervised(TONNAGE, str(PYTHON), (), settings=self._seen_early(early)), {}
+
+    def _seen_early(self, names):
+        """Of the environment, what Python, torch and tqdm read when they start."""
+        return tuple((name, self.environment[name]) for name in names)
 
     def write(self, block):
         path = self.path / block.title
@@ -131,12 +144,20 @@ class Folder:
     def run(self, command, timeout=900):
         """What the command prints, both outputs in one; `echo $?` is the status of the one before."""
         script = f"(exit {self.status}); {command.replace('tonnage fix ', 'tonnage fix --seconds=0 ')}"
-        done = subprocess.run(["bash", "-c", script], cwd=self.path, env=self.environment, stdin=subprocess.DEVNULL, text=True,
-                              pass_fds=self.handles, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout)  # fmt: skip
+        server, environment = self._server(command) if "tonnage " in command else (None, {})
+        handles = () if server is None else (server.channel.fileno(),)
+        environment = {**self.environment, **environment, **{"TONNAGE_FORKED_BY": str(handle) for handle in handles}}
+        done = subprocess.run(["bash", "-c", script], cwd=self.path, env=environment, stdin=subprocess.DEVNULL, text=True,
+                              pass_fds=handles, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout)  # fmt: skip
         self.status = done.returncode
         printed = done.stdout.replace(str(self.path.resolve()), HOME).replace(str(self.path), HOME)
         printed = re.sub(r"\x1b\[[0-9;]*m", "", printed)
-        return re.sub(fork_servers.RAW_CALLS, "", printed) if self.handles else printed
+        return as_of_its_own_server(re.sub(fork_servers.RAW_CALLS, "", printed)) if handles else printed
+
+
+def as_of_its_own_server(printed):
+    """A search that is lent a server has not had the trial by which its own is checked."""
+    return re.sub(r"\b\d+(?= trials on a virtual GPU)", lambda count: str(int(count[0]) + 1), printed)
 
 
 def played(text, folder, wanted):
