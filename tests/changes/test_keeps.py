@@ -8,9 +8,9 @@ KEPT = """
     import torch
     from torch import nn
 
-    model = nn.Linear(1024, 1024).cuda()
+    model = nn.Linear(256, 4096).cuda()
     optimizer = torch.optim.SGD(model.parameters(), lr=.1)
-    loader = torch.utils.data.DataLoader(torch.zeros(16384, 1024), batch_size=4096)
+    loader = torch.utils.data.DataLoader(torch.zeros(4096, 256), batch_size=1024)
     kept = []
     for x in loader:
         output = model(x.cuda())

@@ -35,6 +35,7 @@ PROGRAM = """
         tell(loader)
         print([batch[:, 0].tolist() for batch in loader])
 """
+MADE_ONLY = PROGRAM.replace("        print([batch[:, 0].tolist() for batch in loader])\n", "")
 AS_IT_IS = ["made 2 3 False True", "made 1 2 True False", "made 0 None False False"]
 
 
@@ -68,20 +69,20 @@ def test_what_loaders_are_made_with(on_cpu, unchanged_on_cpu, asked, expected, r
 def test_no_patch_for_half_of_it(on_cpu):
     """One of two loaders is made where no call can be edited: words say it, and no patch does less than the trial."""
     for line in ("make = DataLoader\n    make(Made(), 4, num_workers=3)", "words = {'num_workers': 3}\n    DataLoader(Made(), 4, **words)"):
-        entry = on_cpu(PROGRAM.replace("small = ", line + "\n    small = "), "loader_prefetch=1").change("loader_prefetch")
+        entry = on_cpu(MADE_ONLY.replace("small = ", line + "\n    small = "), "loader_prefetch=1").change("loader_prefetch")
         assert entry["patch"] is None and entry["effective"] == 3 and "prefetch_factor=1" in entry["how"]
 
 
 def test_the_program_has_it_so_already(on_cpu):
     """Nothing is applied where no loader has more."""
     for asked in ("loader_prefetch=3", "loader_workers=2"):
-        entry = on_cpu(PROGRAM, asked).document["changes"][0]
+        entry = on_cpu(MADE_ONLY, asked).document["changes"][0]
         assert not entry["applied"] and entry["found_nothing"] and entry["patch"] is None
 
 
 def test_values_that_are_none(on_cpu):
     for asked in ("loader_prefetch", "loader_prefetch=0", "loader_workers", "loader_workers=many"):
-        assert "needs a number" in on_cpu(PROGRAM, asked).document["changes"][0]["why_not"]
+        assert "needs a number" in on_cpu(MADE_ONLY, asked).document["changes"][0]["why_not"]
 
 
 TRAINER = """

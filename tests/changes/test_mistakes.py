@@ -114,7 +114,7 @@ def test_pruned_modules_without_their_masks(saves):
 def test_pruned_weights_that_are_trained_again_are_another_training(on_cpu):
     """The masks would have kept them at zero."""
     train = "optimizer = torch.optim.SGD(model.parameters(), lr=1); model(torch.ones(1, 1024)).sum().backward(); optimizer.step()"
-    program = (PRUNED % train).replace(".cuda()", "")
+    program = (PRUNED % train).replace(".cuda()", "").replace("1024", "64")
     survey = on_cpu(program, "survey").document["survey"]
     assert {row["id"]: row["results"] for row in survey["possible"]}["prune_remove"] == "different_training"
     assert on_cpu(program, "prune_remove").change("prune_remove")["results"] == "different_training"
@@ -187,7 +187,7 @@ GROWING = """
     from torch import nn
 
     model = nn.Linear(1024, 1024).cuda().eval()
-    loader = [torch.ones(1024, 1024) for _ in range(16)]
+    loader = [torch.ones(256, 1024) for _ in range(16)]
     found = torch.empty(0, 1024, device="cuda")
     with torch.no_grad():
         for x in loader:
@@ -198,5 +198,5 @@ GROWING = """
 
 def test_what_grows_by_cat_moves_to_the_host(saves):
     before, after, entry = saves(GROWING, "outputs_to_host")
-    assert before.allocated - after.allocated >= (31 - 4) * 4 * MIB  # the old and the new at the end, but what a batch takes
-    assert after.stdout == before.stdout == "(16384, 1024)\n"
+    assert before.allocated - after.allocated >= (31 - 4) * MIB  # the old and the new at the end, but what a batch takes
+    assert after.stdout == before.stdout == "(4096, 1024)\n"

@@ -559,11 +559,13 @@ def test_calls_that_stay_as_they_are(virtual, head, call):
 
 SPAWNS = """
     import argparse
+    import multiprocessing
     import os
-    import torch
-    from torch.utils.data import DataLoader, TensorDataset
 
     def main():
+        import torch  # the worker does without
+        from torch.utils.data import DataLoader, TensorDataset
+
         parser = argparse.ArgumentParser()
         parser.add_argument("--batch", type=int, default=16)
         parser.add_argument("--batch-gpu", type=int)
@@ -573,13 +575,16 @@ SPAWNS = """
         model = torch.nn.Linear(16, 4).cuda()
         optimizer = torch.optim.SGD(model.parameters(), lr=.1)
         data = TensorDataset(torch.randn(96, 16))
-        batches = iter(DataLoader(data, batch_size=size, num_workers=1, multiprocessing_context="spawn"))
+        worker = multiprocessing.get_context("spawn").Process(target=os.getpid)
+        worker.start()
+        batches = iter(DataLoader(data, batch_size=size))
         for update in range(6):
             for _ in range(options.batch // size):
                 (model(next(batches)[0].cuda()).square().sum() / options.batch).backward()
             optimizer.step()
             optimizer.zero_grad()
-        print("trained", size)
+        worker.join()
+        print("trained", size, worker.exitcode)
 
     if __name__ == "__main__":
         main()
@@ -593,7 +598,7 @@ def test_a_process_that_multiprocessing_starts_has_no_command_line_of_the_progra
     assert (row["values"][0], row["results"]) == ("--batch-gpu 8", "same_up_to_rounding")
     after = virtual(SPAWNS, "option_batch=--batch-gpu 8", arguments=["--batch-gpu", "8"])
     entries = [entry for document in after.documents for entry in document["changes"]]
-    assert "trained 8" in after.stdout and entries and all(entry["why_not"] is None for entry in entries if not entry["found_nothing"]), entries
+    assert "trained 8 0" in after.stdout and len(after.documents) > 1 and entries and all(entry["why_not"] is None for entry in entries if not entry["found_nothing"]), entries
 
 
 SPLITS = """

@@ -247,9 +247,9 @@ def test_an_optimizer_on_the_host_is_held_back_with_the_others(virtual):
         from torch import nn
         from torch.utils.data import DataLoader, TensorDataset
 
-        model = nn.Sequential(*(nn.Linear(2048, 2048, bias=False) for _ in range(4))).cuda()
+        model = nn.Sequential(*(nn.Linear(512, 512, bias=False) for _ in range(4))).cuda()
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-        for (x,) in DataLoader(TensorDataset(torch.randn(128, 2048)), batch_size=32):
+        for (x,) in DataLoader(TensorDataset(torch.randn(128, 512)), batch_size=32):
             optimizer.zero_grad()
             loss = model(x.cuda()).square().mean()
             loss.backward()

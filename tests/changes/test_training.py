@@ -54,13 +54,13 @@ def test_checkpointed_blocks_keep_their_inputs_only(saves):
 
 def test_a_trainer_that_keeps_its_last_output_beside_its_model(on_cpu):
     """As KAIR's ModelPlain: the statement that calls the model names a tensor, too, and the model is first called to evaluate."""
-    program = ADAM.replace(".cuda()", "").replace(', device="cuda"', "").replace("4096, 512", "16, 512") + """
+    program = ADAM.replace(".cuda()", "").replace(', device="cuda"', "").replace("4096, 512", "16, 512").replace("512", "32").replace("2048", "64") + """
     class Trainer:
         def run(self):
             self.out = self.net(self.x)
 
     trainer = Trainer()
-    trainer.net, trainer.x = Net(), torch.randn(4, 512)
+    trainer.net, trainer.x = Net(), torch.randn(4, 32)
     with torch.no_grad():
         trainer.run()
     trainer.run()
@@ -146,16 +146,16 @@ STATE = """
     import torch
     from torch import nn
 
-    model = nn.Sequential(*(nn.Linear(2048, 2048, bias=False) for _ in range(8))).cuda()
+    model = nn.Sequential(*(nn.Linear(1024, 1024, bias=False) for _ in range(8))).cuda()
     optimizer = torch.optim.%s
     for step in range(3):
-        loss = model(torch.randn(16, 2048, device="cuda")).square().mean()
+        loss = model(torch.randn(16, 1024, device="cuda")).square().mean()
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
     print("done")
 """
-MODEL = 8 * 16 * MIB  # parameters, gradients, each moment
+MODEL = 8 * 4 * MIB  # parameters, gradients, each moment
 ADAMW = STATE % "AdamW(model.parameters(), lr=1e-3)"
 
 
@@ -199,7 +199,7 @@ DDP = """
 
 def test_gradients_in_the_buckets(saves):
     before, after, _ = saves(DDP, "bucket_view")
-    assert before.allocated - after.allocated >= 0.8 * MODEL
+    assert before.allocated - after.allocated >= 0.8 * 8 * 16 * MIB  # of the size of the parameters
 
 
 def test_the_state_is_sharded_over_the_ranks(virtual):

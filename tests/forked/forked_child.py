@@ -42,6 +42,7 @@ def keep_imported():
             _of_server.append(name)
             keep(module)
             keep(vars(module))
+    sys.path_importer_cache.clear()  # else each program takes it apart
     _use_huge_pages()
 
 
