@@ -32,7 +32,7 @@ demo: build ## a fine-tuning run that does not fit a 12 GB card, explained
 envs: ## the Python environments that the tests run programs in
 	@tools/envs $(ENVS)
 
-test: build ## what everybody runs (some 12 minutes on 2 cores)
+test: build ## what everybody runs (some 10 minutes on 2 cores)
 	@tools/deps test
 	@tools/envs $(ENVS)
 	@$(PYTHON) tools/run_tests.py

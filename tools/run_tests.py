@@ -79,7 +79,7 @@ class Job:
 
     def __init__(self, name, action, after=(), processes=1):
         self.name, self.action, self.after = name, action, set(after)
-        self.processes = processes  # that work; 0 where it waits most of the time
+        self.processes = processes  # that work; 0 where it waits most of the time: one such at a time, beside the others
         self.tally = Tally()
         self.out = None  # a file, while it runs
 
@@ -199,8 +199,8 @@ def jobs(long):
         yield Job("clang", clang_tests, ["build-clang"])
     yield tests("changes", *more)
     yield tests("guest", *more)
-    yield tests("preload")
     yield tests("cli", processes=0)
+    yield tests("preload", processes=0)
     yield Job("build-programs", lambda job: build(job, "release", *PROGRAMS))
     yield tests("snapshot", *more, after=["build-programs"])
     yield tests("page", after=["build-programs"])
@@ -234,7 +234,7 @@ class Schedule:
         names = {job.name for job in wanted}
         for job in self.waiting:
             job.after &= names
-        self.room = at_once
+        self.room = {True: at_once, False: 1}  # of jobs that work, and that wait
         self.changed = threading.Condition()
         self.ended = set()
         self.workers = [threading.Thread(target=self._work, daemon=True) for _ in range(at_once + 1)]
@@ -257,14 +257,14 @@ class Schedule:
             finally:
                 with self.changed:
                     self.ended.add(job.name)
-                    self.room += job.processes
+                    self.room[job.processes > 0] += job.processes or 1
                     self.changed.notify_all()
 
     def _next(self):
         for job in self.waiting:
-            if job.after <= self.ended and job.processes <= self.room:
+            if job.after <= self.ended and (job.processes or 1) <= self.room[job.processes > 0]:
                 self.waiting.remove(job)
-                self.room -= job.processes
+                self.room[job.processes > 0] -= job.processes or 1
                 return job
         return None
 
