@@ -34,7 +34,7 @@ PATTERNS = [
 FOLDERS = [folder for folder, _ in PATTERNS]
 # Any of these names; the second for scanning bytes.
 ANY = re.compile("|".join("(?P<%s>%s)" % (folder, pattern) for folder, pattern in PATTERNS))
-ANY_BYTES = "|".join("(?:%s)" % pattern for _, pattern in PATTERNS).encode()
+ANY_BYTES = ("(?=[_cnp])(?:%s)" % "|".join(pattern for _, pattern in PATTERNS)).encode()
 
 # Names of that shape that are no functions of these libraries: enumerators, types and their accessors, functions of
 # Windows, and enums of the runtime that PyTorch and others name in messages.

@@ -94,7 +94,7 @@ def symbols(path):
 
 def strings(path, pattern):
     """The string literals of the object at `path` that match `pattern` (bytes, without anchors) from end to end."""
-    whole = re.compile(rb"(?<=\0)(?:" + pattern + rb")(?=\0)")
+    whole = re.compile(rb"\0(" + pattern + rb")(?=\0)")  # begins with a byte that is looked for: a quarter of the time
     found = set()
     for section in _with_file(path, _constants):
         found.update(match.decode() for match in whole.findall(b"\0" + section))
