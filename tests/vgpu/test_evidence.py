@@ -85,7 +85,7 @@ def test_the_limit_waits_for_compilers(program, kind):
 
 
 def test_a_limit_that_came_while_it_compiled_decides_nothing(program):
-    run = program(SLOW_BACKEND, "--seconds=15", "--compile-seconds=1")
+    run = program(SLOW_BACKEND, "--seconds=6", "--compile-seconds=1")
     assert run.verdict == "undecided" and run.status == run.report["exit_status"] == 12, run.explain()
     assert run.report["findings"][0]["id"] == "no_step" and "still compiling" in run.report["findings"][0]["what"]
     assert "--compile-seconds" in run.report["findings"][0]["do"] and run.stderr.splitlines()[-1]
