@@ -15,6 +15,8 @@ import types
 import warnings
 import weakref
 
+import last_acts
+
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _WORDS_OF_CONFIG = 64  # PyConfig is that long at least, within the interpreter's state
 _HUGE, _COLLAPSE = 2 << 20, 25
@@ -44,6 +46,7 @@ def keep_imported():
             keep(vars(module))
     sys.path_importer_cache.clear()  # else each program takes it apart
     _use_huge_pages()
+    last_acts.leave_out()
 
 
 def _use_huge_pages():
@@ -76,7 +79,7 @@ def become(words):
     sys.orig_argv[:] = words
     sys.path[:] = [entry for entry in sys.path if entry != _HERE]
     sys.path_importer_cache.clear()  # a folder of that name may have been another
-    for name in ("forked_child", "forked_ranks", "forked_several", "fork_imports"):
+    for name in ("forked_child", "forked_ranks", "forked_several", "fork_imports", "last_acts"):
         sys.modules.pop(name, None)
 
 
