@@ -32,7 +32,7 @@ PATTERNS = [
     ("driver", r"cu(?!FFT|BLAS|DNN|RAND|SPARSE|SOLVER)[A-Z]\w*"),
 ]
 FOLDERS = [folder for folder, _ in PATTERNS]
-# Any of these names; the second for scanning bytes.
+# Any of these names; the second for scanning bytes, which is tried only where one of their first letters stands.
 ANY = re.compile("|".join("(?P<%s>%s)" % (folder, pattern) for folder, pattern in PATTERNS))
 ANY_BYTES = ("(?=[_cnp])(?:%s)" % "|".join(pattern for _, pattern in PATTERNS)).encode()
 
