@@ -28,12 +28,13 @@ class Draws:
 def _positions():
     """{name: (first number of the table, where it stands)} of the generators that the program has imported."""
     found = {}
-    python, numpy = sys.modules.get("random"), sys.modules.get("numpy.random")
+    python = getattr(sys.modules.get("random"), "getstate", None)  # a program may have a random.py of its own
+    numpy = getattr(sys.modules.get("numpy.random"), "get_state", None)
     if python is not None:
-        table = python.getstate()[1]
+        table = python()[1]
         found["random"] = table[0], table[-1]
     if numpy is not None:
-        name, table, position = numpy.get_state()[:3]
+        name, table, position = numpy()[:3]
         if name == "MT19937":
             found["numpy.random"] = int(table[0]), position
     return found
