@@ -273,10 +273,14 @@ note_peak(struct tn_ledger *ledger, struct tn_ledger_device *device, uint64_t se
 	device->peak_sequence = sequence;
 }
 
+/* Of a device that holds `used` bytes: where all processes together hold no more than this one once did, its own bytes are not
+ * added up. */
 static void
-note_process_peak(struct tn_ledger_process *process, int device)
+note_process_peak(struct tn_ledger_process *process, int device, uint64_t used)
 {
 	uint64_t held = 0;
+	if (used <= process->peak_bytes[device])
+		return;
 	for (int class = 0; class < TN_BYTES_CLASSES; class++)
 		held += process->bytes[device][class];
 	if (held <= process->peak_bytes[device])
@@ -341,9 +345,9 @@ tn__ledger_take(struct tn_ledger *ledger, int device, int slot, enum tn_bytes_cl
 	bool granted = !must_fail(of) && (fits(of, bytes) || (sweep_locked(ledger) > 0 && fits(of, bytes)));
 	if (granted) {
 		ledger->processes[slot].bytes[device][class] += bytes;
-		note_process_peak(&ledger->processes[slot], device);
-		note_program_peak(ledger, &ledger->processes[slot], device, bytes);
 		of->used_bytes += bytes;
+		note_process_peak(&ledger->processes[slot], device, of->used_bytes);
+		note_program_peak(ledger, &ledger->processes[slot], device, bytes);
 		if (class == TN_BYTES_PROGRAM)
 			of->program_bytes += bytes;
 		note_regions(ledger, (size_t)device);

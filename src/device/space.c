@@ -74,7 +74,8 @@ fits_at(const struct tn_space *space, uint64_t wanted, uint64_t size, size_t *in
 static tn_status
 reserve_one(struct tn_space *space)
 {
-	TN_RETURN_IF(!tn__array_room(&space->ranges, &space->capacity, space->count + 1, sizeof(*space->ranges), SIZE_MAX),
+	TN_RETURN_IF(space->count == space->capacity && !tn__array_room(&space->ranges, &space->capacity, space->count + 1,
+	                                                                sizeof(*space->ranges), SIZE_MAX),
 	             TN_NO_MEMORY, "no host memory for the address space of a device");
 	return TN_OK;
 }
@@ -126,6 +127,17 @@ tn__space_find(struct tn_space *space, uint64_t address)
 	return &space->ranges[index];
 }
 
+void
+tn__space_remove(struct tn_space *space, struct tn_range *range)
+{
+	size_t index = (size_t)(range - space->ranges);
+	memmove(range, range + 1, (space->count - index - 1) * sizeof(*range));
+	space->count--;
+	if (index < space->first_gap)
+		space->first_gap = index;
+	assert(tn__space_check(space) == TN_OK);
+}
+
 tn_status
 tn__space_give(struct tn_space *space, uint64_t address, struct tn_range *out)
 {
@@ -133,12 +145,7 @@ tn__space_give(struct tn_space *space, uint64_t address, struct tn_range *out)
 	TN_RETURN_IF(!range || range->address != address, TN_NOT_FOUND, "nothing was allocated at this address");
 	if (out)
 		*out = *range;
-	size_t index = (size_t)(range - space->ranges);
-	memmove(range, range + 1, (space->count - index - 1) * sizeof(*range));
-	space->count--;
-	if (index < space->first_gap)
-		space->first_gap = index;
-	assert(tn__space_check(space) == TN_OK);
+	tn__space_remove(space, range);
 	return TN_OK;
 }
 

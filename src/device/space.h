@@ -45,6 +45,9 @@ struct tn_range *tn__space_find(struct tn_space *space, uint64_t address);
  * starts there. */
 tn_status tn__space_give(struct tn_space *space, uint64_t address, struct tn_range *out);
 
+/* The same for a range that tn__space_find returned: the search is not made twice. */
+void tn__space_remove(struct tn_space *space, struct tn_range *range);
+
 tn_status tn__space_check(const struct tn_space *space);
 
 #endif

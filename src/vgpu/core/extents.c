@@ -202,9 +202,11 @@ void
 tn__extents_cut(uint64_t address, uint64_t size)
 {
 	uint64_t end = address + size;
-	struct tn_extent before = { 0 }, after = { 0 };
 	struct tn_place place;
 	struct tn_extent *extent = tn__extents_first(&place, address);
+	if (!extent || extent->address >= end)
+		return;
+	struct tn_extent before = { 0 }, after = { 0 };
 	while (extent && extent->address < end) {
 		if (extent->address < address)
 			before = tn__extent_part(extent, extent->address, address);

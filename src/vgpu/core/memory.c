@@ -143,7 +143,8 @@ free_locked(uint64_t address)
 	if (range->address != address)
 		return TN_NOT_FOUND;
 	tn__memory_give_back(device, (enum tn_bytes_class)range->tag, range->size, range->object);
-	return tn__space_give(&tn__core.devices[device].space, address, NULL);
+	tn__space_remove(&tn__core.devices[device].space, range);
+	return TN_OK;
 }
 
 struct tn_share *
