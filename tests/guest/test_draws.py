@@ -55,3 +55,30 @@ def test_torchs_are_too(run_with, started, wheel):
 def test_ranks_draw_different_numbers(run_with):
     first, second, again = (run_with(sys.executable, DRAWS, TONNAGE_GPU="virtual", RANK=rank).stdout for rank in "010")
     assert first == again != second
+
+
+def test_workers_that_count_together_take_turns(run_with, wheel):
+    """A number that several workers count up makes other batches in each run, so one process counts. Other loaders have their workers, and one
+    of a single worker, too: it counts alone."""
+    program = """
+import functools, multiprocessing, os
+from torch.utils.data import DataLoader
+
+class Collator:
+    def __init__(self):
+        self.seed = multiprocessing.Value("i", -1)
+
+    def __call__(self, batch):
+        with self.seed.get_lock():
+            self.seed.value += 1
+            return self.seed.value, os.getpid() == own
+
+own = os.getpid()
+plain = lambda batch: (batch[0], os.getpid() == own)
+held = [functools.partial(lambda collate, batch: collate(batch), Collator())][0]
+for workers, collate in ((2, Collator()), (2, held), (2, Collator().__call__), (2, plain), (1, Collator())):
+    print(list(DataLoader(range(6), batch_size=2, num_workers=workers, collate_fn=collate)))
+"""
+    lines = run_with(wheel, ["-c", program], forked=True).stdout.splitlines()
+    assert lines[:3] == ["[(0, True), (1, True), (2, True)]"] * 3
+    assert lines[3:] == ["[(0, False), (2, False), (4, False)]", "[(0, False), (1, False), (2, False)]"]

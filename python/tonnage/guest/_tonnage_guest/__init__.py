@@ -87,7 +87,7 @@ Policy
     fast_forward  ends the epochs of data loaders early, so that the rest of the program is seen
     consumers whether the end of a loader would end a loop and nothing else, from byte code
     trainers  trainers that count the batches themselves
-    workers   epochs of a batch or two do without worker processes
+    workers   loaders that do without worker processes: epochs of a batch or two, and workers that count together
     ending    how the process ends
     imported  which installed modules the program has imported
     document  the contents of guest/<pid>.json

@@ -1,17 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Epochs that give only a batch or two do not start worker processes for them: the program's own process loads them.
+"""Where a data loader's worker processes are not wanted, the program's own process loads the batches. There are two such places.
 
-Starting eight workers, letting them load ahead and ending them again takes seconds, for each of forty epochs. From the
-second epoch of a data set in a fast-forward on, torch's own iterator for no workers takes their place. The batches are those
-of the program's data set, sampler and collate function, so an epoch with other sizes shows them as before. A data set
-that works in a worker only fails here, and gets its workers after all: the program never sees that error.
+Epochs that give only a batch or two. Starting eight workers, letting them load ahead and ending them again takes seconds, for each of forty epochs. From the
+second epoch of a data set in a fast-forward on, torch's own iterator for no workers takes their place.
 
-Invariant: nothing is replaced before the fast-forward, nor where a loader keeps its workers alive itself.
+Workers that count together. A multiprocessing.Value that several workers draw their batch from (the masks of ijepa's collator)
+gives each run other batches, as the workers happen to take turns: two runs of the same program then need different memory, and
+what a change saves cannot be told from chance. One process takes the turns in order. Where the computer's memory is measured
+(--host-memory), workers stay.
+
+The batches are those of the program's data set, sampler and collate function, so an epoch with other sizes shows them as before.
+A data set that works in a worker only fails here, and gets its workers after all: the program never sees that error.
 """
 
+import functools
 import sys
+import types
 
 from . import fast_forward, guard, methods
+from .state import settings
+
+_MOST = 500  # objects of a data set and its collate function that are looked at
+_LONGEST = 64  # a longer list holds samples
 
 
 def watch_iterators(cls, name):
@@ -32,7 +42,37 @@ def watch_iterators(cls, name):
 
 
 def _needs_none(loader):
-    return loader.num_workers > 0 and fast_forward.has_met(loader.dataset)
+    return loader.num_workers > 0 and (fast_forward.has_met(loader.dataset) or _count_together(loader))
+
+
+def _count_together(loader):
+    """Whether several workers write to one multiprocessing.Value or Array."""
+    shared = getattr(sys.modules.get("multiprocessing.sharedctypes"), "SynchronizedBase", None)
+    if shared is None or loader.num_workers < 2 or settings.host_memory:
+        return False
+    seen, left = set(), [loader.collate_fn, loader.dataset]
+    while left and len(seen) < _MOST:
+        item = left.pop()
+        if issubclass(type(item), shared):
+            return True
+        if id(item) not in seen:
+            seen.add(id(item))
+            left.extend(_held_by(item))
+    return False
+
+
+def _held_by(item):
+    if isinstance(item, types.FunctionType):
+        return [cell.cell_contents for cell in item.__closure__ or () if cell != types.CellType()]
+    if isinstance(item, types.MethodType):
+        return [item.__self__]
+    if isinstance(item, functools.partial):
+        return [item.func, *item.args, *item.keywords.values()]
+    if type(item) in (list, tuple, dict):
+        return () if len(item) > _LONGEST else list(item.values() if type(item) is dict else item)
+    if isinstance(item, (type, types.ModuleType)):
+        return ()
+    return list(getattr(item, "__dict__", {}).values())
 
 
 def _iterator_class(base):
