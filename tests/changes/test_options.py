@@ -629,3 +629,69 @@ def test_an_option_that_cuts_the_batch_needs_no_option_for_the_batch(virtual):
     assert "trained 2" in after.stdout and after.change("option_accumulate")["results"] == "same_up_to_rounding"
     for figure in ("samples", "updates", "loss_share"):
         assert before.document["pace"][figure] == pytest.approx(after.document["pace"][figure]), figure
+
+
+CONSTANTS = """
+import sys
+sys.path[:0] = ["."]
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+%(constants)s
+
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 64)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+batches = iter(DataLoader(TensorDataset(torch.randn(96, 64)), batch_size=BATCH_SIZE))
+for update in range(6):
+    for number in range(%(passes)s):
+        x = next(batches)[0].cuda()
+        for part in x.split(%(part)s):
+            (model(part).square().mean() / (%(passes)s * len(x) / len(part))).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    scheduler.step()
+print("trained", len(part), %(passes)s)
+"""
+WITH_CONSTANTS = {
+    "accumulation": ("BATCH_SIZE = 16\nGRADIENT_ACCUMULATE_EVERY = 1", "GRADIENT_ACCUMULATE_EVERY", "BATCH_SIZE",
+                     "option_accumulate", {"BATCH_SIZE": 8, "GRADIENT_ACCUMULATE_EVERY": 2}),
+    "a product": ("BATCH_SIZE = 2 * 8\nGRAD_ACC_STEPS = 1", "GRAD_ACC_STEPS", "BATCH_SIZE",
+                  "option_accumulate", {"BATCH_SIZE": 8, "GRAD_ACC_STEPS": 2}),
+    "the most at a time": ("BATCH_SIZE = 16\nMAX_BATCH_SIZE = 8", "1", "MAX_BATCH_SIZE", "option_batch", {"MAX_BATCH_SIZE": 4}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("file", ["program.py", "settings.py"])
+@pytest.mark.parametrize("name", list(WITH_CONSTANTS))
+def test_constants_of_the_programs_text(virtual, name, file):
+    """What stands at the top of the script, or of a module of the program's, and the patch that a person applies."""
+    text, passes, part, change, wanted = WITH_CONSTANTS[name]
+    files = {} if file == "program.py" else {file: text + "\n"}
+    program = CONSTANTS % {"constants": text if not files else "from settings import *", "passes": passes, "part": part}
+    before = virtual(program, "survey", files=files)
+    offered = " ".join(f"file:{file}:{constant}={value}" for constant, value in wanted.items())
+    assert values_of(before, change)[:1] == [offered], survey(before)["possible"]
+    row = next(row for row in survey(before)["possible"] if row["id"] == change)
+    assert row["results"] == "same_up_to_rounding" and "the program's own constant" in row["title"]
+    after = virtual(program, f"{change}={offered}", files=files)
+    entry = after.change(change)
+    assert entry["effective"] and entry["how"].startswith(f"In {file} set {part} to {wanted[part]}")
+    assert after.document["pace"]["backward"] == 2 * before.document["pace"]["backward"]
+    for figure in ("samples", "updates", "loss_share", "learning_rates"):
+        assert before.document["pace"][figure] == after.document["pace"][figure], figure
+    by_hand = virtual(program, files=files, patch=entry["patch"])
+    assert by_hand.stdout == after.stdout != before.stdout and by_hand.peaks == after.peaks
+
+
+@pytest.mark.parametrize("text", [
+    "BATCH_SIZE = 16",  # a smaller one is another training: `batch` says so
+    "BATCH_SIZE = 16\nACCUMULATE = 1\nBATCH_SIZE = 8",
+    "BATCH_SIZE = 16\nACCUMULATE = 1\ndef change():\n    global BATCH_SIZE\n    BATCH_SIZE = 4",
+    "BATCH_SIZE = len(sys.path) and 16\nACCUMULATE = 1",
+    "BATCH_SIZE = 16\nMAX_BATCH_SIZE = 64",
+], ids=["nothing that keeps the results", "bound twice", "global", "computed", "a limit that does nothing"])  # fmt: skip
+def test_constants_that_are_none(virtual, text):
+    before = virtual(CONSTANTS % {"constants": text, "passes": "1", "part": "BATCH_SIZE"}, "survey")
+    assert not [row for row in survey(before)["possible"] if row["id"].startswith("option_")], survey(before)["possible"]
+    assert not survey(before)["facts"]["cuts_batches"]

@@ -302,3 +302,32 @@ def test_an_exception_holds_activations_only_while_it_lives(tonnage, handler, ho
     run = tonnage(MAIN, ["-c", CAUGHT % handler], "--gpu=rtx3060", "--memory=1500MiB")
     assert (run.status, run.verdict) == (10, "out_of_memory"), run.explain()
     assert ("held_by_exception" in [row["id"] for row in run.report["findings"]]) is holds, run.explain()
+
+
+RECURRENT = """
+import torch
+class Segments(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = torch.nn.Embedding(256, 1024)
+        self.layers = torch.nn.Sequential(*[torch.nn.Sequential(torch.nn.Linear(1024, 1024), torch.nn.GELU()) for _ in range(8)])
+    def forward(self, tokens, memory=None):
+        x = self.embedding(tokens)
+        x = self.layers(x if memory is None else torch.cat((memory, x), 1))
+        return x.mean(), %s
+model, memory = Segments().cuda(), None
+for segment in range(4):
+    tokens = torch.zeros(16, %s, dtype=torch.long, device="cuda")
+    loss, memory = model(tokens, memory)
+    loss.backward()
+"""
+
+
+@pytest.mark.parametrize("returned, tokens, larger", [
+    ("x[:, -512:].detach()", "512", False), ("None", "512 * (1 + segment // 2)", True),
+], ids=["a state", "tokens"])  # fmt: skip
+def test_what_the_model_returned_is_no_larger_input(program, returned, tokens, larger):
+    """A state is none that goes back into the model; a longer batch is."""
+    run = program(RECURRENT % (returned, tokens), "--memory=1000MiB")
+    found = [finding["id"] for finding in run.report["findings"]]
+    assert run.report["verdict"] == "does_not_fit" and ("larger_input" in found) == larger, run.explain()

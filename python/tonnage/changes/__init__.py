@@ -13,7 +13,7 @@
     arguments arguments of transformers' and Lightning's trainers
     options   what a program declares for its command line (parsers: through other libraries; option: one of them); config_files:
               what files hold that it names; environment: variables that it reads; library_calls: what its text hands to a
-              library's trainer; meaning: what each is for; switches: changes made of them
+              library's trainer; constants: numbers at the top of its modules; meaning: what each is for; switches: changes made of them
     pace      what each update was made of, to hold changes to what they promise (passes: its gradients)
     survey    facts of the program that say which changes can be tried
 

@@ -13,7 +13,7 @@ import os
 import sys
 
 from . import code, meaning, rewrite
-from .option import FILE, kind_of, make
+from .option import FILE, kind_of, make, shown_path
 
 _ROLES = ("batch", "total", "accumulation", "chunks", "checkpointing")
 _OTHERS = {"torch", "torchvision", "torchaudio", "transformers", "lightning", "pytorch_lightning", "accelerate", "argparse"}
@@ -103,7 +103,7 @@ def _of_call(path, name, call, module, function):
         if kind not in ("int", "bool") or None in given and argument not in given:
             continue
         key = "%s.%s" % (name, argument)
-        option = make(key, ("%s%s:%s" % (FILE, _shown(path), key),), kind, None, value, equals=True)
+        option = make(key, ("%s%s:%s" % (FILE, shown_path(path), key),), kind, None, value, equals=True)
         if meaning.role(option) in _ROLES:
             found.append(option)
     return found
@@ -163,11 +163,3 @@ def _declared(function, positional):
         if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             break
     return found
-
-
-def _shown(path):
-    """A file's path as a person names it, in the folder in which the program was started."""
-    from _tonnage_guest import origin
-
-    folder = origin.working_folder() or os.getcwd()
-    return os.path.relpath(path, folder) if path.startswith(folder + os.sep) else path

@@ -13,7 +13,8 @@ _TOTAL = {"total", "global", "effective"}
 _OTHERS = {"eval", "evaluation", "val", "valid", "validation", "test", "vb", "infer", "inference", "predict", "prediction",
            "generation", "gen", "sample", "samples", "rollout", "prefetch", "workers", "log", "multiplier", "sampler", "norm",
            "per_epoch", "epoch", "steps", "sizes", "mode", "split", "factor", "rampup", "lookahead", "growth"}  # fmt: skip
-_SMALL = ({"micro"}, {"microbatch"}, {"mbs"}, {"per", "device"}, {"device"}, {"per", "gpu"}, {"batch", "gpu"})
+_LIMIT = {"max", "batch"}  # of one pass, where another batch is larger
+_SMALL = (_LIMIT, {"micro"}, {"microbatch"}, {"mbs"}, {"per", "device"}, {"device"}, {"per", "gpu"}, {"batch", "gpu"})
 _BATCH = {"batch", "batchsize", "bs", "bsz", "microbatch", "mbs", "b", "microbatchsize"}
 _OTHER_PARTS = {"eval", "evaluation", "val", "valid", "validation", "test", "infer", "inference", "predict", "prediction",
                 "generation", "sample", "sampling", "rollout"}  # of a configuration
@@ -33,6 +34,7 @@ _FULL = (None, "no", "fp32", "float32", "32", "32-true", "none", "")
 _SMALL_OPTIMIZERS = ("adafactor", "adamw_8bit", "adamw_bnb_8bit")
 _BITS = ("8bit", "4bit")  # of weights, as in --load-in-4bit
 _MOST_PIECES = 64
+_CONSTANT = re.compile(r"file:[^:]*\.py:\w+=")  # file:train.py:BATCH_SIZE=4
 
 
 def words(name):
@@ -101,6 +103,8 @@ def _chosen(options):
     for of, several in found.items():
         if of == "precision" and any(option.kind in ("flag", "bool") and option.value for option in several):
             continue  # it has one already
+        if of == "batch":
+            several = found[of] = [option for option in several if not _is_idle_limit(option, several)] or several
         several.sort(key=_rank)
         if of not in ("batch", "accumulation") or len(several) == 1 or _rank(several[0])[:2] < _rank(several[1])[:2]:
             chosen[of] = several[0]
@@ -109,9 +113,15 @@ def _chosen(options):
             if len(of_models) > 1 and len({option.value for option in of_models}) == 1:
                 chosen[of], chosen["twins"] = of_models[0], of_models[1:]
     said = words(chosen["batch"].name) if "batch" in chosen and len(found["batch"]) > 1 else set()
-    if "micro" in "".join(said) or {"batch", "gpu"} <= said:
+    if "micro" in "".join(said) or {"batch", "gpu"} <= said or _LIMIT <= said:
         chosen.setdefault("total", found["batch"][1])  # --batch_size 64 --microbatch 8, --batch 64 --batch-gpu 8: the first is the whole
     return chosen
+
+
+def _is_idle_limit(option, batches):
+    """True for the most that a batch may be, where no batch is cut by it."""
+    return _LIMIT <= words(option.name) and not any(_positive(option.value) and _positive(batch.value) and option.value < batch.value
+                                                    for batch in batches)
 
 
 def _rank(option):
@@ -136,9 +146,17 @@ def offers(options, others=(), batches=()):
     """[(id, title, promise, [(words to set, pieces of a batch or 0), ...])] of what a program's options can do. `batches`: sizes that
     its loaders were seen to have."""
     chosen = by_role(options, others)
-    return [offer for offer in (_accumulation(chosen, batches), _batch(chosen), _checkpointing(chosen), _precision(chosen),
-                                _optimizer(chosen), _weights(chosen), _smaller(chosen, "length", "shorter sequences"),
-                                _smaller(chosen, "resolution", "smaller pictures")) if offer and offer[3]]  # fmt: skip
+    return [_named(offer) for offer in (_accumulation(chosen, batches), _batch(chosen), _checkpointing(chosen), _precision(chosen),
+                                        _optimizer(chosen), _weights(chosen), _smaller(chosen, "length", "shorter sequences"),
+                                        _smaller(chosen, "resolution", "smaller pictures")) if offer and offer[3]]  # fmt: skip
+
+
+def _named(offer):
+    """A number in the program's text is no option to those who read the list."""
+    of, title, promise, rows = offer
+    if all(_CONSTANT.match(word) for word in rows[0][0].split()):
+        title = title.replace("own option", "own constant")
+    return of, title, promise, rows
 
 
 def forbids_accumulation(options, others=()):

@@ -5,7 +5,9 @@ Most stand on the command line. Those of configuration files and of the environm
 switches.py: `file:PATH:key=value`, `env:NAME=value`.
 """
 
+import ast
 import collections
+import os
 import sys
 
 # spellings: all names, none where it cannot be set; typed: the one that the command line has, or None; kind: "int", "float",
@@ -50,3 +52,19 @@ def flat(values, before=""):
         elif not isinstance(value, (list, tuple)):
             found.append((name, value))
     return found
+
+
+def literal(node):
+    """What a literal of a program's text, or a product of whole ones, says: 5 * 8. None for anything else."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        left, right = literal(node.left), literal(node.right)
+        return left * right if type(left) is int and type(right) is int else None
+    return node.value if isinstance(node, ast.Constant) and type(node.value) in (int, float, bool, str) else None
+
+
+def shown_path(path):
+    """A file's path as a person names it, in the folder in which the program was started."""
+    from _tonnage_guest import origin
+
+    folder = origin.working_folder() or os.getcwd()
+    return os.path.relpath(path, folder) if path.startswith(folder + os.sep) else path

@@ -14,9 +14,7 @@ import sys
 from _tonnage_guest import imports
 
 from . import parsers, results
-from .option import LAUNCHERS, is_given, kind_of, make
-
-_CONFIGURED = (int, float, bool, str)
+from .option import LAUNCHERS, is_given, kind_of, literal, make
 
 
 def watch(use):
@@ -133,7 +131,7 @@ def configured(tree, read):
     found = {}
     for statement in tree.body[:number]:
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
-            value = _constant(statement.value)
+            value = literal(statement.value)
             if value is not None and not statement.targets[0].id.startswith("_"):
                 found[statement.targets[0].id] = value
     return [_configured(name, value) for name, value in found.items()]
@@ -155,16 +153,8 @@ def _runs_configurator(statement, read):
         if isinstance(node, ast.Call) and getattr(node.func, "id", None) == "exec":
             for opened in ast.walk(node):
                 if isinstance(opened, ast.Call) and getattr(opened.func, "id", None) == "open" and opened.args:
-                    path = _constant(opened.args[0])
+                    path = literal(opened.args[0])
                     text = read(path) if isinstance(path, str) else None
                     if text and "sys.argv" in text and "globals()" in text:
                         return True
     return False
-
-
-def _constant(node):
-    """What a literal, or arithmetic of literals, says: 5 * 8."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        left, right = _constant(node.left), _constant(node.right)
-        return left * right if type(left) is int and type(right) is int else None
-    return node.value if isinstance(node, ast.Constant) and type(node.value) in _CONFIGURED else None

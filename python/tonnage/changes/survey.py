@@ -14,7 +14,7 @@ import weakref
 from _tonnage_guest import events, fast_forward, origin, settle, unused
 from _tonnage_guest.state import settings
 
-from . import (arguments, blocks, command_line, config_files, environment, hooks, keeps, library_calls, loaders, meaning, moving_state, options,
+from . import (arguments, blocks, command_line, config_files, constants, environment, hooks, keeps, library_calls, loaders, meaning, moving_state, options,
                results, rewrite, source, table, train_mode)
 
 _VALUES = {"kv_cache_limit": "1"}
@@ -51,6 +51,11 @@ class _Facts:
         first, *others = sorted(self.declared.values(), key=lambda found: -len(meaning.by_role(found))) or [[]]
         return first, [*others, config_files.options(), list(self.variables.values()), *library_calls.options()]
 
+    def offers(self):
+        """Of constants, too. They forbid nothing: what the names of an option's author promise, those of a number may not mean."""
+        first, others = self.own_options()
+        return meaning.offers(first, [*others, *constants.options()], sorted(self.batches or self.looks))
+
     def unused_graphs(self):
         """["file:line"]: statements whose graphs no backward pass used; not those of evaluations that `no_grad` finds."""
         found_elsewhere = self.evaluation_with_graph or "no_grad" in self.rewrites
@@ -84,7 +89,7 @@ class _Facts:
             "rewrites": sorted(self.rewrites),
             "at_most": keeps.most() if self.keeps.why_not is None else {},
             "loaders": self.loaders,
-            "offers": meaning.offers(*self.own_options(), sorted(self.batches or self.looks)),
+            "offers": self.offers(),
             "cuts_batches": meaning.forbids_accumulation(*self.own_options()),
             "command_line": sys.argv[1:],
             "wished": os.environ.get("TONNAGE_TRY", "").split(","),
@@ -184,6 +189,7 @@ def install(change):
     environment.watch(variable)
     rewrite.add(results.Change("configurator", None, None), configurator)
     rewrite.add(results.Change("library_calls", None, None), library_calls.collect)
+    rewrite.add(results.Change("constants", None, None), constants.collect)
     rewrite.add(facts.keeps, keeps.edit)
     hooks.before_forward(change.guarded(called))
     if not settings.history:  # else the hook itself keeps them for the snapshot

@@ -6,7 +6,7 @@ they did is told by pace.py."""
 import os
 import sys
 
-from . import config_files, held_back, library_calls, table
+from . import config_files, constants, held_back, library_calls, table
 from .option import ENVIRONMENT, FILE
 
 
@@ -31,7 +31,11 @@ def install(change):
     config_files.install(change, {path: values for path, values in files.items() if not path.endswith(".py")})
     for path, values in files.items():
         if path.endswith(".py"):
-            library_calls.edit(change, path, values)
+            arguments = {key: value for key, value in values.items() if "." in key}
+            numbers = {key: value for key, value in values.items() if key not in arguments}
+            for edit, wanted in ((library_calls.edit, arguments), (constants.edit, numbers)):
+                if wanted:
+                    edit(change, path, wanted)
     change.how = _how(typed, variables, files)
     if change.id == "option_accumulate":
         held_back.watch_what_sees_pieces(change)  # which says why it is another training

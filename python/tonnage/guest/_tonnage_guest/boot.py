@@ -148,7 +148,7 @@ def _wire(detail):
 
     if detail:
         events.call_began.subscribe(phases.call_began, unused.call_began)
-        events.call_made.subscribe(unused.call_made)
+        events.call_made.subscribe(unused.call_made, inputs.call_made)
         events.update_began.subscribe(holds.update_began, phases.update_began)
         events.update_ended.subscribe(phases.update_ended)
         events.backward_began.subscribe(phases.backward_began)

@@ -2,6 +2,8 @@
 """Which tensors are inputs: arguments of a top-level module call that no computation of the program made."""
 
 import collections.abc
+import itertools
+import weakref
 
 from . import guard, holds, metadata
 from .state import state
@@ -25,6 +27,8 @@ _loader = _Loader()
 
 _sizes = {}  # (id of a module, is a graph built) -> [calls, values of the largest input so far, its shape]
 _MAX_SIZES = 64
+_returned = {}  # number of a storage -> weak reference to it, of what calls returned last
+_MAX_RETURNED = 256
 
 
 @guard.alone
@@ -42,8 +46,9 @@ def note_call(module, args, kwargs):
 
 
 def _note_largest(module, found):
-    """The input of this call beside the largest one of the calls before it, of the same module and kind."""
-    largest = max(found, key=lambda tensor: tensor.numel(), default=None)
+    """The input of this call beside the largest one of the calls before it, of the same module and kind. What an earlier call returned (a
+    hidden state, memories of a segment before) is none."""
+    largest = max((tensor for tensor in found if not _is_returned(tensor)), key=lambda tensor: tensor.numel(), default=None)
     state.input = None
     if largest is None:
         return
@@ -58,6 +63,30 @@ def _note_largest(module, found):
         _sizes[key] = [(row[0] if row else 0) + 1, values, shape]
     else:
         row[0] += 1
+
+
+@guard.alone
+def call_made(module, result, frame):
+    """A module's call from outside has returned this."""
+    for storage in filter(None, map(_storage, tensors(result))):
+        _returned.pop(storage._cdata, None)
+        _returned[storage._cdata] = weakref.ref(storage)
+    for number in list(itertools.islice(_returned, max(len(_returned) - _MAX_RETURNED, 0))):
+        del _returned[number]
+
+
+def _is_returned(tensor):
+    storage = _storage(tensor)
+    known = _returned.get(storage._cdata) if storage is not None else None
+    return known is not None and known() is storage
+
+
+def _storage(tensor):
+    """None for a tensor that has none: a sparse one, one of functorch's."""
+    try:
+        return tensor.untyped_storage()
+    except (NotImplementedError, RuntimeError):
+        return None
 
 
 def tensors(value, depth=0):
