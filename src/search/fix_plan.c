@@ -372,6 +372,7 @@ combine(struct tn_fix_search *search, int one, int two)
 	char words[700];
 	snprintf(words, sizeof(words), "%s, and %s", a->found.title, b->found.title);
 	int cost = a->found.cost + b->found.cost;
+	int pieces = a->found.pieces > b->found.pieces ? a->found.pieces : b->found.pieces;
 	bool remedy = a->found.remedy || b->found.remedy, own = a->found.own && b->found.own;
 	struct tn_attempt *made = add_attempt(search, words, results);
 	if (made == NULL)
@@ -381,6 +382,7 @@ combine(struct tn_fix_search *search, int one, int two)
 	for (size_t i = 0; i < b->found.part_count; i++)
 		add_part(made, b->found.parts[i]);
 	made->found.cost = cost;
+	made->found.pieces = pieces;
 	made->found.remedy = remedy;
 	made->found.own = own;
 	made->most = a->found.saved + b->found.saved;
