@@ -467,3 +467,83 @@ SCHEDULED = """
 def test_schedulers_wrap_the_step_of_an_optimizer_that_works_elsewhere(on_cpu, name):
     entry = on_cpu(SCHEDULED, name).change(name)
     assert on_cpu(SCHEDULED, patch=entry["patch"]).stdout == "done\n"
+
+
+SEVERAL_MODELS = """
+    import collections
+    import torch
+    from torch import nn
+
+    calls = collections.Counter()
+
+    class Block(nn.Module):
+        def __init__(self, of):
+            super().__init__()
+            self.of, self.layer = of, nn.Linear(8, 8)
+
+        def forward(self, x):
+            calls[self.of] += 1
+            return x + torch.tanh(self.layer(x))
+
+    def made(of):
+        return nn.Sequential(*(Block(of) for _ in range(3)))
+
+    class Solver(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = made("first"), made("second")
+            self.optimizers = []
+            for name in ("first", "second"):
+                for group in range(1):
+                    self.optimizers.append(torch.optim.SGD(getattr(self, name).parameters(), lr=0.1))
+
+        def train_step(self, x):
+            for part, optimizer in zip((self.first, self.second), self.optimizers):
+                part(x).square().mean().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+
+    hidden = {}
+    %s
+    for step in range(2):
+        solver.train_step(torch.ones(4, 8))
+    print(sorted(calls.items()))
+"""
+
+
+def test_checkpointing_of_several_models_is_patched_for_all_of_them_and_once(on_cpu):
+    """Their optimizers are made in a loop: a block that is wrapped in each of its rounds would be computed again twice as often."""
+    program = SEVERAL_MODELS % "solver = Solver()"
+    after = on_cpu(program, "checkpoint")
+    assert after.stdout == "[('first', 12), ('second', 12)]\n" and after.change("checkpoint")["effective"] == 6
+    assert on_cpu(program, patch=after.change("checkpoint")["patch"]).stdout == after.stdout
+
+
+def test_checkpointing_of_a_model_that_has_no_name_has_no_patch(on_cpu):
+    """A patch for the other model alone is not what was tried."""
+    program = SEVERAL_MODELS % """
+    solver = Solver()
+    hidden["third"] = made("third")
+    kept = Solver.train_step
+    def train_step(self, x):
+        kept(self, x)
+        hidden["third"](x).square().mean().backward()
+    Solver.train_step = train_step""".strip()
+    entry = on_cpu(program, "checkpoint").change("checkpoint")
+    assert entry["effective"] == 9 and entry["patch"] is None
+
+
+def test_checkpointing_of_models_that_are_made_in_a_loop_stays_there(on_cpu):
+    program = SEVERAL_MODELS[:SEVERAL_MODELS.index("    class Solver")] + """
+    for fold in range(2):
+        model = made("fold %d" % fold)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for step in range(2):
+            model(torch.ones(4, 8)).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    print(sorted(calls.items()))
+"""
+    after = on_cpu(program, "checkpoint")
+    assert after.stdout == "[('fold 0', 12), ('fold 1', 12)]\n"
+    assert on_cpu(program, patch=after.change("checkpoint")["patch"]).stdout == after.stdout

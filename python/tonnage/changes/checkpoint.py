@@ -15,6 +15,7 @@ from . import arguments, blocks, code, hooks, moving_state, rewrite, table
 from .source import Conflict
 
 _HOW = "Checkpoint the %d %s blocks%s: their activations are computed again in backward."
+_MOST_OPTIMIZERS = 64
 _MOVING = "%s moves buffers of its own in each forward pass: where that is computed again, it does so twice, which is another training."
 
 
@@ -33,6 +34,8 @@ class _Checkpoint:
         self.every = every
         self.seen = set()  # ids of modules that were looked at, and of all modules inside them
         self.optimizers = []  # (place where an optimizer was made, modules that have names there)
+        self.unnamed = False  # a module is computed again that no patch can name: part of what was tried is no patch
+        self.written = set()  # (id of a statement, name of the module): a training that begins again makes no second patch; with _FROZEN, too
         self.handle = []
         self.computed_again = weakref.WeakSet()  # parts of the blocks
         self.watched = moving_state.Watch(change, self.moves)
@@ -57,7 +60,7 @@ class _Checkpoint:
 
     def note_optimizer(self, optimizer, frame):
         place = hooks.place(frame)
-        if place is not None:
+        if place is not None and len(self.optimizers) < _MOST_OPTIMIZERS:
             self.optimizers.append((place, _modules_at(place, hooks.frame_of_user(frame))))
 
     def called(self, root, frame):
@@ -95,8 +98,9 @@ class _Checkpoint:
         self.change.effect(len(chosen))
         which = "" if self.every == 1 else ", every %s" % _ordinal(self.every)
         arguments.say(self.change, _HOW % (len(chosen), kind, which))
-        self.make_patch(torch, root, found, place, frame, own)
-        self.optimizers.clear()
+        if not self.unnamed and not self.make_patch(torch, root, found, place, frame, own):
+            self.unnamed = True
+            self.change.patches.clear()
 
     def moves(self, parts):
         """These parts move buffers; only what is computed again counts."""
@@ -108,34 +112,39 @@ class _Checkpoint:
     # ---- the patch ----
 
     def make_patch(self, torch, root, found, place, frame, own):
-        """In front of the statement that makes the optimizer, or of the outermost loop that calls the model."""
+        """In front of the statement that makes the optimizer, or of the outermost loop that calls the model; and of loops that this statement
+        stands in, where they make no other model. False where the model has no name there."""
         for where, named in self.optimizers:
             name = _name_of(root, named)
             if name is not None:
                 text = rewrite.source_at(where)
-                self.write(torch, root, text, text.statement(text.calls_at(where["line"])[0]), name, found, own)
-                return
+                statement = _before_loops(text, text.statement(text.calls_at(where["line"])[0]), name)
+                return self.write(torch, root, text, statement, name, found, own)
         name = _name_of(root, _modules_at(place, hooks.frame_of_user(frame))) if place is not None else None
-        if name is not None:
-            text = rewrite.source_at(place)
-            statement = text.statement(text.calls_at(place["line"])[0])
-            while text.above(statement, *code.LOOPS) is not None:
-                statement = text.above(statement, *code.LOOPS)
-            if isinstance(text.scope(statement), ast.Module):
-                self.write(torch, root, text, statement, name, found, own)
+        if name is None:
+            return False
+        text = rewrite.source_at(place)
+        statement = text.statement(text.calls_at(place["line"])[0])
+        while text.above(statement, *code.LOOPS) is not None:
+            statement = text.above(statement, *code.LOOPS)
+        return isinstance(text.scope(statement), ast.Module) and self.write(torch, root, text, statement, name, found, own)
 
     def write(self, torch, root, text, statement, name, found, own):
         edits = self.change.edits(text)
+        if (id(statement), name) in self.written:
+            return True
+        self.written.add((id(statement), name))
         try:
             if own is not None:
                 edits.insert_before(statement, "%s.%s" % (name, own))
             else:
-                edits.insert_before(statement, *self.lines(torch, root, name, found))
+                edits.insert_before(statement, *self.lines(torch, root, name, found, id(statement)))
                 edits.insert_at_top("import functools", "import torch.utils.checkpoint")
         except Conflict:
-            self.change.patches.pop(text.path, None)
+            return False
+        return True
 
-    def lines(self, torch, root, name, found):
+    def lines(self, torch, root, name, found, place):
         every = "" if self.every == 1 else "[::%d]" % self.every
         path = blocks.common_path(found)
         kind = type(found[0][1])
@@ -151,7 +160,9 @@ class _Checkpoint:
         if not norms:
             return [loop, "    block.forward = functools.partial(",
                     "        torch.utils.checkpoint.checkpoint, block.forward, use_reentrant=False)"]
-        return _FROZEN + ["", loop, "    block.forward = functools.partial(",
+        defined = [] if (place, _FROZEN[0]) in self.written else [*_FROZEN, ""]
+        self.written.add((place, _FROZEN[0]))
+        return defined + [loop, "    block.forward = functools.partial(",
                           "        torch.utils.checkpoint.checkpoint, block.forward, use_reentrant=False,",
                           "        context_fn=frozen_statistics(block))"]
 
@@ -217,6 +228,22 @@ def _name_of(root, named):
             if module is root:
                 return _join(name, path)
     return None
+
+
+def _before_loops(text, statement, name):
+    """The outermost loop around a statement in which nothing binds the name or what it belongs to: a loop that makes an optimizer for each of
+    several models would wrap a block in each of its rounds."""
+    parts = name.partition("[")[0].split(".")
+    owners = {".".join(parts[:count]) for count in range(1, len(parts) + 1)}
+    while True:
+        loop = text.above(statement, *code.LOOPS)
+        if loop is None:
+            return statement
+        bound = {code.dotted(node) for node in ast.walk(loop)
+                 if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store)}  # fmt: skip
+        if owners & bound:
+            return statement
+        statement = loop
 
 
 def _join(name, path):
