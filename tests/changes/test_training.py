@@ -516,7 +516,8 @@ def test_checkpointing_of_several_models_is_patched_for_all_of_them_and_once(on_
     program = SEVERAL_MODELS % "solver = Solver()"
     after = on_cpu(program, "checkpoint")
     assert after.stdout == "[('first', 12), ('second', 12)]\n" and after.change("checkpoint")["effective"] == 6
-    assert on_cpu(program, patch=after.change("checkpoint")["patch"]).stdout == after.stdout
+    patch = after.change("checkpoint")["patch"]
+    assert on_cpu(program, patch=patch).stdout == after.stdout and patch.count("import torch.utils.checkpoint") == 1
 
 
 def test_checkpointing_of_a_model_that_has_no_name_has_no_patch(on_cpu):

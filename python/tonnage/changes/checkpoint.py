@@ -139,7 +139,8 @@ class _Checkpoint:
                 edits.insert_before(statement, "%s.%s" % (name, own))
             else:
                 edits.insert_before(statement, *self.lines(torch, root, name, found, id(statement)))
-                edits.insert_at_top("import functools", "import torch.utils.checkpoint")
+                code.need_import(edits, "functools")
+                code.need_import(edits, "torch.utils.checkpoint")
         except Conflict:
             return False
         return True

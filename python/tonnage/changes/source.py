@@ -214,13 +214,15 @@ class Edits:
         self.after.setdefault(statement.end_lineno, []).append((len(self.source.indent(first)), self._indented(first, lines)))
 
     def insert_at_top(self, *lines):
-        """Lines behind the module's docstring and its imports from __future__, and in front of everything else."""
+        """Lines behind the module's docstring and its imports from __future__, and in front of everything else; those that are there already
+        are left out."""
         body = self.source.tree.body
         index = 0
         while index < len(body) and (_is_docstring(body[index], index) or _is_future(body[index])):
             index += 1
         if index < len(body):
-            self.insert_before(body[index], *lines)
+            there = self.before.get(_first_line(body[index]), ())
+            self.insert_before(body[index], *(line for line in lines if line not in there))
 
     def wrap(self, statements, header):
         """Statements of one block go into a `with`."""
