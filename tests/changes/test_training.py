@@ -534,6 +534,36 @@ def test_checkpointing_of_a_model_that_has_no_name_has_no_patch(on_cpu):
     assert entry["effective"] == 9 and entry["patch"] is None
 
 
+def test_checkpointing_of_models_that_a_loop_attaches_has_no_patch(on_cpu):
+    """In front of the loop they are not there, and in it not all of them."""
+    program = SEVERAL_MODELS % "solver = Solver()"
+    program = program.replace("self.first, self.second = made(\"first\"), made(\"second\")\n", "pass\n")
+    start, end = program.index("                for group"), program.index("        def train_step")
+    program = program[:start] + """
+                setattr(self, name, made(name))
+                self.optimizers.append(torch.optim.SGD(getattr(self, name).parameters(), lr=0.1))
+
+""".lstrip("\n") + program[end:]
+    entry = on_cpu(program, "checkpoint").change("checkpoint")
+    assert entry["effective"] == 6 and entry["patch"] is None, entry["patch"]
+
+
+def test_checkpointing_stands_where_the_model_is_there(on_cpu):
+    """The statement that makes the first optimizer names `self`, too, which has no second model yet."""
+    program = SEVERAL_MODELS % "solver = Solver()"
+    start, end = program.index("            self.first, self.second"), program.index("        def train_step")
+    program = program[:start] + """
+            self.first = made("first")
+            self.optimizers = [torch.optim.SGD(self.first.parameters(), lr=0.1)]
+            self.second = made("second")
+            self.optimizers.append(torch.optim.SGD(self.second.parameters(), lr=0.1))
+
+""".lstrip("\n") + program[end:]
+    after = on_cpu(program, "checkpoint")
+    assert after.stdout == "[('first', 12), ('second', 12)]\n"
+    assert on_cpu(program, patch=after.change("checkpoint")["patch"]).stdout == after.stdout
+
+
 def test_checkpointing_of_models_that_are_made_in_a_loop_stays_there(on_cpu):
     program = SEVERAL_MODELS[:SEVERAL_MODELS.index("    class Solver")] + """
     for fold in range(2):

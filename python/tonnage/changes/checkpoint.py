@@ -16,6 +16,7 @@ from .source import Conflict
 
 _HOW = "Checkpoint the %d %s blocks%s: their activations are computed again in backward."
 _MOST_OPTIMIZERS = 64
+_ATTACHES = ("setattr", "add_module", "register_module")
 _MOVING = "%s moves buffers of its own in each forward pass: where that is computed again, it does so twice, which is another training."
 
 
@@ -119,7 +120,7 @@ class _Checkpoint:
             if name is not None:
                 text = rewrite.source_at(where)
                 statement = _before_loops(text, text.statement(text.calls_at(where["line"])[0]), name)
-                return self.write(torch, root, text, statement, name, found, own)
+                return statement is not None and self.write(torch, root, text, statement, name, found, own)
         name = _name_of(root, _modules_at(place, hooks.frame_of_user(frame))) if place is not None else None
         if name is None:
             return False
@@ -219,13 +220,13 @@ def _modules_at(place, frame):
     calls = text.calls_at(place["line"]) if text is not None else ()
     names = {code.dotted(node) for node in ast.walk(text.statement(calls[0]))} - {None} if calls else ()
     values = [(name, hooks.value_of(frame, name)) for name in sorted(names)]
-    return [(name, weakref.ref(value)) for name, value in values if isinstance(value, torch.nn.Module)]
+    return [(name, weakref.ref(value), {id(part) for part in value.modules()}) for name, value in values if isinstance(value, torch.nn.Module)]
 
 
 def _name_of(root, named):
-    """How the program calls a module, given modules that it has names for; or None."""
-    for name, reference in named:
-        for path, module in reference().named_modules() if reference() is not None else ():
+    """How the program calls a module at a place, given the modules that it has names for there (_modules_at); or None."""
+    for name, reference, parts in named:
+        for path, module in reference().named_modules() if reference() is not None and id(root) in parts else ():
             if module is root:
                 return _join(name, path)
     return None
@@ -233,17 +234,18 @@ def _name_of(root, named):
 
 def _before_loops(text, statement, name):
     """The outermost loop around a statement in which nothing binds the name or what it belongs to: a loop that makes an optimizer for each of
-    several models would wrap a block in each of its rounds."""
+    several models would wrap a block in each of its rounds. None where a loop makes models whose names cannot be read."""
     parts = name.partition("[")[0].split(".")
     owners = {".".join(parts[:count]) for count in range(1, len(parts) + 1)}
     while True:
         loop = text.above(statement, *code.LOOPS)
         if loop is None:
             return statement
-        bound = {code.dotted(node) for node in ast.walk(loop)
-                 if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Store)}  # fmt: skip
-        if owners & bound:
+        nodes = list(ast.walk(loop))
+        if owners & {code.dotted(node) for node in nodes if isinstance(getattr(node, "ctx", None), ast.Store)}:
             return statement
+        if any(isinstance(node, ast.Call) and (code.dotted(node.func) or "").split(".")[-1] in _ATTACHES for node in nodes):
+            return None
         statement = loop
 
 

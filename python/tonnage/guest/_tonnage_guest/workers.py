@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where a data loader's worker processes are not wanted, the program's own process loads the batches. There are two such places.
 
-Epochs that give only a batch or two. Starting eight workers, letting them load ahead and ending them again takes seconds, for each of forty epochs. From the
-second epoch of a data set in a fast-forward on, torch's own iterator for no workers takes their place.
+Epochs that give only a batch or two. Starting eight workers, letting them load ahead and ending them again takes seconds, for each of
+forty epochs. From the second epoch of a data set in a fast-forward on, torch's own iterator for no workers takes their place.
 
 Workers that count together. A multiprocessing.Value that several workers draw their batch from (the masks of ijepa's collator)
 gives each run other batches, as the workers happen to take turns: two runs of the same program then need different memory, and
@@ -62,17 +62,26 @@ def _count_together(loader):
 
 
 def _held_by(item):
-    if isinstance(item, types.FunctionType):
-        return [cell.cell_contents for cell in item.__closure__ or () if cell != types.CellType()]
-    if isinstance(item, types.MethodType):
+    kind = type(item)
+    if kind is types.FunctionType:
+        return [cell.cell_contents for cell in item.__closure__ or () if _is_full(cell)]
+    if kind is types.MethodType:
         return [item.__self__]
-    if isinstance(item, functools.partial):
+    if kind is functools.partial:
         return [item.func, *item.args, *item.keywords.values()]
-    if type(item) in (list, tuple, dict):
-        return () if len(item) > _LONGEST else list(item.values() if type(item) is dict else item)
-    if isinstance(item, (type, types.ModuleType)):
+    if kind in (list, tuple, dict):
+        return () if len(item) > _LONGEST else list(item.values() if kind is dict else item)
+    if issubclass(kind, (type, types.ModuleType)):
         return ()
     return list(getattr(item, "__dict__", {}).values())
+
+
+def _is_full(cell):
+    try:
+        cell.cell_contents
+    except ValueError:
+        return False  # what it is for has not been bound yet
+    return True
 
 
 def _iterator_class(base):
