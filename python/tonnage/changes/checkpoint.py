@@ -36,7 +36,8 @@ class _Checkpoint:
         self.seen = set()  # ids of modules that were looked at, and of all modules inside them
         self.optimizers = []  # (place where an optimizer was made, modules that have names there)
         self.unnamed = False  # a module is computed again that no patch can name: part of what was tried is no patch
-        self.written = set()  # (id of a statement, name of the module): a training that begins again makes no second patch; with _FROZEN, too
+        self.written = set()  # (id of a statement, name of the module in front of it): a training that begins again makes no second patch
+        self.defined_at = set()  # ids of statements that frozen_statistics() stands in front of
         self.handle = []
         self.computed_again = weakref.WeakSet()  # parts of the blocks
         self.watched = moving_state.Watch(change, self.moves)
@@ -139,14 +140,14 @@ class _Checkpoint:
             if own is not None:
                 edits.insert_before(statement, "%s.%s" % (name, own))
             else:
-                edits.insert_before(statement, *self.lines(torch, root, name, found, id(statement)))
+                edits.insert_before(statement, *self.lines(torch, root, name, found, statement))
                 code.need_import(edits, "functools")
                 code.need_import(edits, "torch.utils.checkpoint")
         except Conflict:
             return False
         return True
 
-    def lines(self, torch, root, name, found, place):
+    def lines(self, torch, root, name, found, statement):
         every = "" if self.every == 1 else "[::%d]" % self.every
         path = blocks.common_path(found)
         kind = type(found[0][1])
@@ -162,8 +163,8 @@ class _Checkpoint:
         if not norms:
             return [loop, "    block.forward = functools.partial(",
                     "        torch.utils.checkpoint.checkpoint, block.forward, use_reentrant=False)"]
-        defined = [] if (place, _FROZEN[0]) in self.written else [*_FROZEN, ""]
-        self.written.add((place, _FROZEN[0]))
+        defined = [] if id(statement) in self.defined_at else [*_FROZEN, ""]
+        self.defined_at.add(id(statement))
         return defined + [loop, "    block.forward = functools.partial(",
                           "        torch.utils.checkpoint.checkpoint, block.forward, use_reentrant=False,",
                           "        context_fn=frozen_statistics(block))"]
