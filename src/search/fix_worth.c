@@ -43,6 +43,18 @@ time_is_up(const struct tn_fix_search *search)
 	       (tn__fix_fitting(search, TN_GUARANTEE_ROUNDING, true) > 0 ? limit : 2 * limit);
 }
 
+/* Once something keeps the results, and fits safely: true for what is tried only to join it with others, or to tell how much is lacking, or
+ * how safely another training fits. */
+static bool
+is_for_completeness(const struct tn_fix_search *search, const struct tn_attempt *attempt)
+{
+	if (attempt->stage == TN_STAGE_TOO_SMALL)
+		return true;
+	if (attempt->stage == TN_STAGE_RETRY_WITH_LESS)
+		return attempt->found.results == TN_GUARANTEE_DIFFERENT;
+	return search->missing != TN_NO_FIGURE && attempt->most < search->missing;
+}
+
 bool
 tn__fix_is_worth_it(const struct tn_fix_search *search, const struct tn_attempt *attempt)
 {
@@ -58,8 +70,8 @@ tn__fix_is_worth_it(const struct tn_fix_search *search, const struct tn_attempt 
 		return true;
 	if (time_is_up(search))
 		return false;
-	if (attempt->stage == TN_STAGE_TOO_SMALL && attempt->found.part_count > 1)
-		return kept == 0; /* only triples ask what a pair saved */
+	if (kept > 0 && is_for_completeness(search, attempt))
+		return false;
 	if (attempt->found.results == TN_GUARANTEE_DIFFERENT)
 		return kept < ENOUGH_KEPT && all < ENOUGH_FOUND;
 	return kept == 0 || all < ENOUGH_FOUND;

@@ -90,3 +90,35 @@ def test_updates_of_epochs_that_end_early_are_not_looked_at(on_cpu):
         optimizer.zero_grad()
     """, "survey").document["pace"]
     assert (seen["updates"], seen["backward"], seen["passes"]) == (4, 2, [[[2, 2]] * 4])
+
+
+REENTRANT = """
+    import torch
+    from torch.utils.checkpoint import checkpoint
+
+    torch.manual_seed(0)
+    torch.set_default_dtype(torch.float64)
+    first, blocks = torch.nn.Linear(4, 4), torch.nn.ModuleList(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh()) for _ in range(3))
+    model = torch.nn.ModuleList([first, blocks])
+    optimizer = torch.optim.SGD(model.parameters(), lr=.1)
+    loader = torch.utils.data.DataLoader(torch.randn(16, 4), batch_size=8)
+    for epoch in range(2):
+        for batch in loader:
+            x = first(batch)
+            for block in blocks:
+                x = checkpoint(block, x, use_reentrant=%s)
+            optimizer.zero_grad()
+            x.square().mean().backward()
+            optimizer.step()
+    print("%%.12f" %% sum(parameter.sum().item() for parameter in model.parameters()))
+"""
+
+
+def test_a_pass_within_a_pass_is_none_of_its_own(on_cpu):
+    """Reentrant checkpointing goes backward through each segment within the pass: that is no second pass, and nothing there is cut or divided."""
+    inner, outer = on_cpu(REENTRANT % True, "survey"), on_cpu(REENTRANT % False, "survey")
+    assert inner.document["pace"]["backward"] == outer.document["pace"]["backward"] == 1
+    assert passes(inner) == passes(outer)
+    changed = on_cpu(REENTRANT % True, "accumulate=2")
+    assert changed.stdout == on_cpu(REENTRANT % True).stdout and changed.document["pace"]["backward"] == 2
+    assert on_cpu(REENTRANT % True, patch=changed.change("accumulate")["patch"]).stdout == changed.stdout

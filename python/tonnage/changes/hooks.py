@@ -11,7 +11,7 @@ import inspect
 import sys
 import weakref
 
-from _tonnage_guest import calls, events, frames, imports
+from _tonnage_guest import calls, events, frames, imports, torchapi
 
 training = True  # what the last call of Module.train() or eval() said
 _installed = set()
@@ -226,7 +226,8 @@ def on_scale(callback):
 
 
 def on_backward(callback):
-    """callback(tensors, frame) -> other tensors to differentiate, or None; before each backward pass."""
+    """callback(tensors, frame) -> other tensors to differentiate, or None; before each backward pass, but not within one: a segment that was
+    checkpointed reentrantly goes backward by itself, as a part of the pass that needs it."""
 
     def install():
         imports.watch("torch.autograd", _watch_backward)
@@ -239,7 +240,7 @@ def _watch_backward(module):
 
     @functools.wraps(original)
     def backward(tensors, *args, **kwargs):
-        for callback in _lists["backward"]:
+        for callback in _lists["backward"] if torchapi.in_backward() < 0 else ():
             answer = callback(tensors, sys._getframe(1))
             tensors = answer if answer is not None else tensors
         return original(tensors, *args, **kwargs)

@@ -15,7 +15,7 @@ from _tonnage_guest import events, fast_forward, origin, settle, unused
 from _tonnage_guest.state import settings
 
 from . import (arguments, blocks, command_line, config_files, constants, environment, hooks, keeps, library_calls, loaders, meaning, moving_state, options,
-               results, rewrite, source, table, train_mode)
+               reached, results, rewrite, source, table, train_mode)
 
 _VALUES = {"kv_cache_limit": "1"}
 
@@ -44,6 +44,7 @@ class _Facts:
         self.trainer = None  # "hf" or "lightning" when one of them makes the updates
         self.rewrites = set()
         self.keeps = results.Change("keeps", None, None)
+        self.reached = results.Change("reached", None, None)
         self.loaders = []  # what data loaders hold of the computer's memory
 
     def own_options(self):
@@ -61,6 +62,14 @@ class _Facts:
         found_elsewhere = self.evaluation_with_graph or "no_grad" in self.rewrites
         return [origin.short({"file": file, "line": line}) for file, line, training in sorted(unused.places())
                 if self.backward and not (found_elsewhere and not training) and rewrite.source(file) is not None]
+
+    def at_most(self):
+        """{change: bytes that it could save at most}, of those of which that is known."""
+        known = {}
+        for watched, module in ((self.keeps, keeps), (self.reached, reached)):
+            for name, most in module.most().items() if watched.why_not is None else ():
+                known[name] = min(most, known.get(name, most))
+        return known
 
     def document(self):
         torch = sys.modules.get("torch")
@@ -87,7 +96,7 @@ class _Facts:
             "trainer": self.trainer,
             "trainings": _trainings(),
             "rewrites": sorted(self.rewrites),
-            "at_most": keeps.most() if self.keeps.why_not is None else {},
+            "at_most": self.at_most(),
             "loaders": self.loaders,
             "offers": self.offers(),
             "cuts_batches": meaning.forbids_accumulation(*self.own_options()),
@@ -166,6 +175,7 @@ def install(change):
             trained.add(module)
         elif torch.is_grad_enabled() and module in trained:
             facts.evaluation_with_graph += 1
+            reached.come_to("no_grad")
         if id(module) not in looked:
             looked.update(id(part) for part in module.modules())
             _look_at(facts, torch, module)
@@ -198,6 +208,7 @@ def install(change):
     arguments.hugging_face(change, trainer_arguments)
     for row in table.ROWS:
         _dry(facts, row)
+    rewrite.add(facts.reached, reached.edit)
 
 
 def _trainings():
@@ -240,6 +251,7 @@ def _dry(facts, row):
     module = importlib.import_module("." + table.module_of(row.id), __package__)
     if not hasattr(module, "edit"):
         return
+    acts_by_text = not hasattr(module, "install") or row.id == "no_grad"  # what that does by itself, called() sees
 
     def look(change, text):
         try:
@@ -249,5 +261,7 @@ def _dry(facts, row):
         printed, tried = trial.patches.pop(text.path, None), trial.trials.pop(text.path, None)
         if printed or tried:
             facts.rewrites.add(row.id)
+        for edits in filter(None, (printed, tried)) if acts_by_text else ():
+            reached.would_change(text.path, row.id, edits)
 
     rewrite.add(trial, look)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a change could save at most, by when the program comes to what it would change.
+
+A change of the text acts from the first time on that a statement which it changes is run: by no more can the peak fall than it has grown
+since. A load that was never made, or an evaluation behind the step that needs most, is so known to be of no use before it is tried.
+"""
+
+import ast
+
+from _tonnage_guest import peaks
+from _tonnage_guest.state import state
+
+from . import source
+
+_PROBE = '__import__("sys").modules["_tonnage_changes.reached"].at(%d)'
+_WHOLE = 0  # bytes: it may save all there is
+
+_wishes = {}  # path of a file -> {name of a change: lines that it would change, or None: not known}
+_names = []  # number of a probe -> names of changes that act from there on
+_before = {}  # name of a change -> the allocated peak, in bytes, as the program first came to it; None: it has not
+
+
+def would_change(path, name, edits):
+    """A change would make these edits in a file."""
+    _before.setdefault(name, None)
+    _wishes.setdefault(path, {}).setdefault(name, []).append(edits)
+
+
+def edit(change, text):
+    """Puts probes in front of the statements of a file that some change would change."""
+    names = {}  # statement -> names of changes
+    for name, wishes in _wishes.get(text.path, {}).items():
+        for statement in _statements(text, wishes):
+            if statement is None:
+                come_to(name)
+            else:
+                names.setdefault(statement, set()).add(name)
+    for statement, found in names.items():
+        try:
+            change.trial_edits(text).insert_before(statement, _PROBE % len(_names))
+            _names.append(found)
+        except source.Conflict:  # it shares its line
+            for name in found:
+                come_to(name)
+
+
+def _statements(text, wishes):
+    """The statements that are run before any of these edits can act; None among them: one was not found."""
+    statements = [node for node in ast.walk(text.tree) if isinstance(node, ast.stmt)]
+    found = set()
+    for edits in wishes:
+        lines = [span[0] for span in edits.spans] + [first for first, last, header in edits.wraps] + sorted(edits.removed)[:1]
+        lines += [line for line, rows in edits.before.items() if not all(_defines(text, line, row) for row in rows)]
+        found.update(_whole(text, _innermost(statements, line)) for line in lines)
+        for line, rows in edits.after.items():
+            for indent, _ in rows:
+                ends = [each for each in statements if each.end_lineno == line and len(text.indent(each.lineno)) == indent]
+                found.add(_whole(text, ends[0] if ends else None))
+    return found
+
+
+def _innermost(statements, line):
+    around = [each for each in statements if each.lineno <= line <= each.end_lineno]
+    return max(around, key=lambda each: (each.lineno, each.col_offset), default=None)
+
+
+def _whole(text, statement):
+    """The statement, or the one that it is an `elif` of."""
+    while isinstance(statement, ast.If) and text.lines[statement.lineno - 1].lstrip().startswith("elif"):
+        statement = text.parents[statement]
+    return statement
+
+
+def _defines(text, line, row):
+    """True for a row of an import or of a function, which do nothing by themselves."""
+    row = row[len(text.indent(line)):]
+    return not row or row.startswith((" ", "import ", "from ", "def ", "@", "#"))
+
+
+def at(number):
+    """Called by the program as it comes to a place."""
+    for name in _names[number]:
+        if _before[name] is None:
+            come_to(name)
+
+
+def come_to(name):
+    """The program comes to what a change is about."""
+    if _before.get(name) is None:
+        peaks.read(everywhere=True)
+        _before[name] = peaks.highest()[0] if state.peaks else _WHOLE
+
+
+def most():
+    """{change: bytes that it could save at most}. Nothing is told of programs with several devices: peaks of two are not compared."""
+    peaks.read(everywhere=True)
+    if len(state.peaks) > 1:
+        return {}
+    now = peaks.highest()[0]
+    return {name: 0 if before is None else now - before for name, before in _before.items()}
