@@ -25,6 +25,7 @@ class Cell(Source):
         self.transform = transform
         self.earlier = list(_run)
         super().__init__(cell.name, cell.source)
+        self.tree = self.parse(self.text)  # at once: what is no Python is said here
         python = self.python(self.text).split("\n")
         self.foreign = {number for number, line in enumerate(self.lines, 1) if number <= len(python) and line != python[number - 1]}
 

@@ -39,12 +39,13 @@ def edit(change, source):
         change.cannot("needs a number of pieces: chunked_loss=8")
         return
     calls = places(source)
+    if not calls:
+        return
     edits, helper = change.edits(source), code.free_name(source, "chunked_cross_entropy")
     for call in calls:
         edits.replace(call.func, helper)
         change.note(wrap.place_of(source, call), "cross-entropy in %s pieces" % pieces)
         change.effect()
-    if calls:
-        wrap.insert_helper(edits, (_HELPER % pieces).replace("chunked_cross_entropy", helper))
-        code.need_import(edits, "torch")
-        arguments.say(change, _HOW % pieces)
+    wrap.insert_helper(edits, (_HELPER % pieces).replace("chunked_cross_entropy", helper))
+    code.need_import(edits, "torch")
+    arguments.say(change, _HOW % pieces)

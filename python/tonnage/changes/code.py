@@ -5,6 +5,8 @@ A *step* is the block of statements in which a backward pass is started. Pure fu
 """
 
 import ast
+import functools
+import re
 
 from .source import Conflict
 
@@ -56,8 +58,8 @@ class Step:
 def steps(source):
     """All steps of a file, in the order of the text."""
     found = []
-    for call in source.calls():
-        if not isinstance(call.func, ast.Attribute) or call.func.attr not in ("backward", "manual_backward"):
+    for call in calls(source, "backward", "manual_backward"):
+        if not isinstance(call.func, ast.Attribute):
             continue
         target = call.func.value
         if call.func.attr == "manual_backward":
@@ -90,7 +92,14 @@ def _is_wrapper(name):
 
 def calls(source, *last_names):
     """Calls of functions whose last name is one of these."""
+    if not last_names or not _pattern(last_names).search(source.text):  # most files have none, and need no tree
+        return []
     return [call for call in source.calls() if last(call.func) in last_names]
+
+
+@functools.lru_cache(None)
+def _pattern(names):
+    return re.compile(r"\b(?:%s)\s*\(" % "|".join(names))
 
 
 def dotted(node):
@@ -233,7 +242,7 @@ def readers_of_shards(source):
     """(scope, what it is handed) of each torch.distributed.checkpoint.load(...)."""
     package = "torch.distributed.checkpoint"
     modules, functions = {package}, set()
-    for node in source.all(ast.Import, ast.ImportFrom):
+    for node in source.all(ast.Import, ast.ImportFrom) if source.says("distributed") else ():
         if isinstance(node, ast.Import):
             modules |= {alias.asname for alias in node.names if alias.name == package and alias.asname}
         elif isinstance(node, ast.ImportFrom) and node.module in (package, package.rpartition(".")[0]):

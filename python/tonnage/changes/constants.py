@@ -8,12 +8,14 @@ those are offered that keep the batch of an update, as the names say it; what th
 
 import ast
 import os
+import re
 import sys
 
 from . import meaning, rewrite
 from .option import FILE, kind_of, literal, make, shown_path
 
 _ROLES = ("batch", "total", "accumulation", "chunks")
+_NUMBER = re.compile(r"(?m)^\w+[ \t]*=[ \t]*[-+(]*\d")
 
 _found = {}  # path -> [Option, ...] of the program's files
 
@@ -22,6 +24,8 @@ def collect(change, text):
     """Notes the constants of a file (rewrite.add); nothing is changed."""
     if not text.path.endswith(".py") or any(letter in text.path for letter in " \t:=+,"):
         return  # such a path cannot stand in a value
+    if not _NUMBER.search(text.text):
+        return
     found = []
     for name, assignment in _constants(text).items():
         value = literal(assignment.value)

@@ -5,12 +5,14 @@ Each place gets a probe, which sees the values; a place whose values never conce
 """
 
 import ast
+import re
 import weakref
 
 from . import code, wrap
 
 _METHODS = ("training_step", "validation_step", "test_step", "predict_step", "shared_step")
 _EVALUATIONS = ("eval", "valid", "test", "predict", "infer")
+_OVER_STEPS = re.compile(r"backward|\bdef\s+\w*(?:%s)|\beval\b|\bfor\b[^:]*loader" % "|".join(_METHODS + _EVALUATIONS), re.IGNORECASE)
 _CATS = ("cat", "concat", "concatenate", "hstack", "vstack")
 _probes = {}  # (id of the change, number) -> Probe
 _numbers = iter(range(1, 1 << 30))
@@ -40,6 +42,8 @@ def places(source):
 
 def _find(source):
     found = []
+    if not _OVER_STEPS.search(source.text):
+        return found
     for node in source.all(ast.Expr, ast.AugAssign, ast.Assign):
         value, holder = _kept(node)
         if value is not None and holder is not None and not isinstance(value, ast.Constant):

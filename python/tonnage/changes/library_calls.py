@@ -10,6 +10,7 @@ import ast
 import collections
 import inspect
 import os
+import re
 import sys
 
 from . import code, meaning, rewrite
@@ -17,6 +18,8 @@ from .option import FILE, kind_of, make, shown_path
 
 _ROLES = ("batch", "total", "accumulation", "chunks", "checkpointing")
 _OTHERS = {"torch", "torchvision", "torchaudio", "transformers", "lightning", "pytorch_lightning", "accelerate", "argparse"}
+
+_IMPORT = re.compile(r"(?m)^\s*(?:from\s+(\w+)|import\s+([\w.][^\n#;]*))")
 
 _calls = {}  # path -> [("Trainer", call)] of the program's files, in the order in which they were read
 _count = collections.Counter()  # (path, "Trainer") -> how many such calls
@@ -29,9 +32,21 @@ def collect(change, text):
     """Notes the calls of a file (rewrite.add); nothing is changed."""
     if any(letter in text.path for letter in " \t:=+,"):
         return  # such a path cannot stand in a value
+    if not _imports_others(text):
+        return
     names = [(_dotted(node.func), node) for node in text.calls()]
     _calls[text.path] = [(name, call) for name, call in names if name]
     _count.update((text.path, name) for name, _ in names if name)
+
+
+def _imports_others(text):
+    """True where a file names a module that may be a library's whose trainers are told here."""
+    own = text.path.split(os.sep)
+    for first, names in _IMPORT.findall(text.text):
+        tops = [first] if first else [name.split()[0].partition(".")[0] for name in names.split(",") if name.strip()]
+        if any(top not in own and top not in _OTHERS and top not in sys.stdlib_module_names for top in tops):
+            return True
+    return False
 
 
 def options():

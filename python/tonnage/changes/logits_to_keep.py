@@ -16,7 +16,7 @@ _OF_ALL = ("logits", "loss")  # what is made of the logits of all tokens
 def edit(change, source):
     """Gives the argument to the calls of one file whose logits are read so."""
     seen = set()
-    for node in source.all(ast.Subscript):
+    for node in source.all(ast.Subscript) if source.says(".logits") else ():
         if not _is_last(node):
             continue
         made = node.value.value

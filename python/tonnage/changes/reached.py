@@ -6,6 +6,7 @@ since. A load that was never made, or an evaluation behind the step that needs m
 """
 
 import ast
+import bisect
 
 from _tonnage_guest import peaks
 from _tonnage_guest.state import state
@@ -28,9 +29,12 @@ def would_change(path, name, edits):
 
 def edit(change, text):
     """Puts probes in front of the statements of a file that some change would change."""
-    names = {}  # statement -> names of changes
-    for name, wishes in _wishes.get(text.path, {}).items():
-        for statement in _statements(text, wishes):
+    wished = _wishes.pop(text.path, None)
+    if wished is None:
+        return
+    names, lines = {}, _Lines(text)  # statement -> names of changes
+    for name, wishes in wished.items():
+        for statement in _statements(text, lines, wishes):
             if statement is None:
                 come_to(name)
             else:
@@ -44,24 +48,36 @@ def edit(change, text):
                 come_to(name)
 
 
-def _statements(text, wishes):
+def _statements(text, lines, wishes):
     """The statements that are run before any of these edits can act; None among them: one was not found."""
-    statements = [node for node in ast.walk(text.tree) if isinstance(node, ast.stmt)]
     found = set()
     for edits in wishes:
-        lines = [span[0] for span in edits.spans] + [first for first, last, header in edits.wraps] + sorted(edits.removed)[:1]
-        lines += [line for line, rows in edits.before.items() if not all(_defines(text, line, row) for row in rows)]
-        found.update(_whole(text, _innermost(statements, line)) for line in lines)
+        firsts = [span[0] for span in edits.spans] + [first for first, last, header in edits.wraps] + sorted(edits.removed)[:1]
+        firsts += [line for line, rows in edits.before.items() if not all(_defines(text, line, row) for row in rows)]
+        found.update(_whole(text, lines.innermost(line)) for line in firsts)
         for line, rows in edits.after.items():
-            for indent, _ in rows:
-                ends = [each for each in statements if each.end_lineno == line and len(text.indent(each.lineno)) == indent]
-                found.add(_whole(text, ends[0] if ends else None))
+            found.update(_whole(text, lines.that_ends(line, indent)) for indent, _ in rows)
     return found
 
 
-def _innermost(statements, line):
-    around = [each for each in statements if each.lineno <= line <= each.end_lineno]
-    return max(around, key=lambda each: (each.lineno, each.col_offset), default=None)
+class _Lines:
+    """The statements of a file, by lines."""
+
+    def __init__(self, text):
+        self.text = text
+        self.all = sorted((node for node in ast.walk(text.tree) if isinstance(node, ast.stmt)), key=lambda node: (node.lineno, node.col_offset))
+        self.starts = [node.lineno for node in self.all]
+
+    def innermost(self, line):
+        """The last that begins before a line has ended, and ends behind its beginning; or None."""
+        for node in reversed(self.all[:bisect.bisect_right(self.starts, line)]):
+            if node.end_lineno >= line:
+                return node
+        return None
+
+    def that_ends(self, line, indent):
+        """The one with this indentation that ends in a line; or None."""
+        return next((node for node in self.all if node.end_lineno == line and len(self.text.indent(node.lineno)) == indent), None)
 
 
 def _whole(text, statement):

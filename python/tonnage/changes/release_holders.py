@@ -6,13 +6,16 @@ before they are bound again.
 """
 
 import ast
+import re
 
 from . import arguments, code, wrap
+
+_DELETES = re.compile(r"\bdel\s")
 
 
 def edit(change, source):
     """Looks at each `del` of one file."""
-    for statement in source.all(ast.Delete):
+    for statement in source.all(ast.Delete) if _DELETES.search(source.text) else ():
         gone = {target.id for target in statement.targets if isinstance(target, ast.Name)}
         names = sorted(name for name in _holders(source, statement, gone) - gone
                        if _is_dead(source, statement, name) and not _is_deleted(source, statement, name))

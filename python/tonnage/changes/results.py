@@ -49,17 +49,17 @@ class Change:
         if self.why_not is None and row not in self.places and len(self.places) < _MAX_PLACES:
             self.places.append(row)
             self.applied = True
-            changed()
+            self._changed()
         elif self.why_not is None and not self.applied:
             self.applied = True
-            changed()
+            self._changed()
 
     def effect(self, count=1):
         """The change made a difference once more."""
         self.effective += count
         if self.effective == count:
-            changed()
-        else:
+            self._changed()
+        elif self in _changes:
             write_sometimes()
 
     def cannot(self, reason):
@@ -67,7 +67,7 @@ class Change:
         if self.why_not is None:
             self.why_not = reason
         self.applied = False
-        changed()
+        self._changed()
 
     def broke(self, error):
         """An error of our own: the change is no saving."""
@@ -80,6 +80,10 @@ class Change:
         worse = table.worse(self.results, promise)
         if worse != self.results:
             self.results = worse
+            self._changed()
+
+    def _changed(self):
+        if self in _changes:  # else it is one that only looks: nobody is told
             changed()
 
     def guarded(self, function, otherwise=None):

@@ -151,6 +151,8 @@ def _is_users(path):
 def _attempt(make, text, *rest):
     try:
         return make(text, *rest) if text is not None else None
+    except SyntaxError:
+        return None  # Python says so itself
     except Exception as error:
         for change, function in _rewriters:
             change.broke(error)
@@ -163,12 +165,19 @@ def _code(text, main):
 
 
 def _tree(text, main=False):
-    wishes = []
-    for change, function in _rewriters:
-        if change.why_not is None:
-            edits = _wishes(change, function, text)
-            if edits and _goes_with(change, text, wishes, edits):
+    asked = [(change, _wishes(change, function, text)) for change, function in _rewriters if change.why_not is None]
+    asked = [(change, edits) for change, edits in asked if edits]
+    try:
+        return _rendered(text, [edits for _, edits in asked], main)
+    except (sources.Conflict, SyntaxError):  # what goes together comes in, in turn
+        wishes = []
+        for change, edits in asked:
+            if _goes_with(change, text, wishes, edits):
                 wishes.append(edits)
+        return _rendered(text, wishes, main)
+
+
+def _rendered(text, wishes, main):
     if not wishes:
         return None
     changed, origins = sources.render(text, wishes)
@@ -187,6 +196,8 @@ def _wishes(change, function, text):
         if not change.places:
             change.cannot("%s: %s" % (os.path.basename(text.path), error))
         return None
+    except SyntaxError:  # of the file
+        raise
     except Exception as error:
         change.broke(error)
         return None

@@ -23,7 +23,7 @@ def edit(change, source):
     """Finds attention by the formula in one file."""
     for found in attention.find(source):
         _replace(change, source, found)
-    for word in source.all(ast.keyword):
+    for word in source.all(ast.keyword) if source.says("attn_implementation") else ():
         if word.arg in ("attn_implementation", "_attn_implementation"):
             if isinstance(word.value, ast.Constant) and word.value.value == "eager":
                 change.edits(source).replace(word.value, '"sdpa"')
@@ -35,6 +35,8 @@ def edit(change, source):
 
 def _weights_thrown_away(source):
     """Calls of a MultiheadAttention that the file makes, whose second result nobody reads."""
+    if not source.says("MultiheadAttention"):
+        return []
     own = {node.name for node in source.all(ast.ClassDef)}
     if "MultiheadAttention" in own or not code.calls(source, "MultiheadAttention"):
         return []

@@ -10,6 +10,7 @@ Invariant: nothing here touches a file or knows torch. Wishes that contradict ea
 
 import ast
 import difflib
+import functools
 import io
 import os
 import tokenize
@@ -28,21 +29,44 @@ class Source:
         self.newline = "\r\n" if "\r\n" in text else "\n"
         self.lines = text.replace("\r\n", "\n").split("\n")
         self.foreign = set()  # lines that are no Python
-        self.tree = self.parse(text)
-        self.parents = {}
-        self._by_kind = {}
-        not_run = set()
-        for node in ast.walk(self.tree):  # outer nodes first
-            if imported and _asks_for_main(node):
-                not_run.update(node.body)
-            for child in ast.iter_child_nodes(node):
-                self.parents[child] = node
-                if node in not_run:
-                    not_run.add(child)
-            if node not in not_run:
-                self._by_kind.setdefault(type(node), []).append(node)
-        self._calls = sorted(self.all(ast.Call), key=lambda call: (call.lineno, call.col_offset))
+        self._imported = imported
         self._names = self._inside_strings = None
+
+    @functools.cached_property
+    def tree(self):
+        """What the text says. Made when it is first asked for, as all that follows from it is: most files of a large program have no word in
+        them that a change looks for. Raises SyntaxError."""
+        return self.parse(self.text)
+
+    @property
+    def parents(self):
+        """The node around each node."""
+        return self._nodes[0]
+
+    @property
+    def _by_kind(self):
+        return self._nodes[1]
+
+    @functools.cached_property
+    def _nodes(self):
+        parents, by_kind, not_run = {}, {}, set()
+        nodes = [self.tree]
+        for node in nodes:  # outer nodes first, as ast.walk gives them
+            if self._imported and _asks_for_main(node):
+                not_run.update(node.body)
+            children = _children(node)
+            nodes += children
+            for child in children:
+                parents[child] = node
+            if node in not_run:
+                not_run.update(children)
+            else:
+                by_kind.setdefault(type(node), []).append(node)
+        return parents, by_kind
+
+    @functools.cached_property
+    def _calls(self):
+        return sorted(self.all(ast.Call), key=lambda call: (call.lineno, call.col_offset))
 
     def python(self, text):
         """This text, or what edits have made of it, as Python, line for line."""
@@ -57,6 +81,10 @@ class Source:
         return self.tree.body
 
     # ---- looking ----
+
+    def says(self, *words):
+        """False where none of these stands anywhere in the text: then nothing that is called so does."""
+        return any(word in self.text for word in words)
 
     def all(self, *kinds):
         """The nodes of these kinds, kind by kind, each as ast.walk gives them: some forty changes look at each file."""
@@ -157,6 +185,19 @@ class Plain(Source):
         self.foreign = self._inside_strings = set()
 
 
+def _children(node):
+    """The nodes right under a node, but for what a name is used for (Load, Store)."""
+    found = []
+    for name in node._fields:
+        value = getattr(node, name, None)
+        if isinstance(value, ast.AST):
+            if name != "ctx":
+                found.append(value)
+        elif isinstance(value, list):
+            found += [each for each in value if isinstance(each, ast.AST)]
+    return found
+
+
 def _asks_for_main(node):
     """True for `if __name__ == "__main__":`."""
     test = node.test if isinstance(node, ast.If) else None
@@ -167,7 +208,7 @@ def _asks_for_main(node):
 
 
 def read(path, imported=False):
-    """The Source of a file, or None if it cannot be read or is no Python."""
+    """The Source of a file, or None if it cannot be read."""
     try:
         with tokenize.open(path) as file:
             encoding = file.encoding
@@ -314,7 +355,7 @@ class _Plan:
         more = "    " * depth
         if number not in self.removed and number not in self.swallowed:
             row = self.rows[number]
-            yield row if not row.strip() or self.source.inside_string(number) else _shifted(more, row)
+            yield row if not more or not row.strip() or self.source.inside_string(number) else _shifted(more, row)
         for _, rows in sorted(self.after.get(number, ()), key=lambda one: -one[0]):  # the inner block's, then the outer's
             for row in rows:
                 yield more + row if row else row

@@ -18,6 +18,7 @@ from . import (arguments, blocks, command_line, config_files, constants, environ
                reached, results, rewrite, source, table, train_mode)
 
 _VALUES = {"kv_cache_limit": "1"}
+_BETWEEN_TRAININGS = ("release_trainings", "unbind_trainings", "collect_trainings")  # tried where there are several, whatever came first
 
 
 class _Facts:
@@ -252,8 +253,11 @@ def _dry(facts, row):
     if not hasattr(module, "edit"):
         return
     acts_by_text = not hasattr(module, "install") or row.id == "no_grad"  # what that does by itself, called() sees
+    is_bounded = acts_by_text and row.id not in _BETWEEN_TRAININGS
 
     def look(change, text):
+        if row.id in facts.rewrites and not is_bounded:
+            return  # one place is enough to know
         try:
             module.edit(trial, text)
         except source.Conflict:
@@ -261,7 +265,7 @@ def _dry(facts, row):
         printed, tried = trial.patches.pop(text.path, None), trial.trials.pop(text.path, None)
         if printed or tried:
             facts.rewrites.add(row.id)
-        for edits in filter(None, (printed, tried)) if acts_by_text else ():
+        for edits in filter(None, (printed, tried)) if is_bounded else ():
             reached.would_change(text.path, row.id, edits)
 
     rewrite.add(trial, look)

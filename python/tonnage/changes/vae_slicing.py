@@ -29,6 +29,8 @@ def edit(change, source):
 
 
 def _imports_diffusers(source):
+    if not source.says("diffusers"):
+        return False
     names = [node.module or "" for node in source.all(ast.ImportFrom)]
     names += [name.name for node in source.all(ast.Import) for name in node.names]
     return any(name.partition(".")[0] == "diffusers" for name in names)

@@ -6,8 +6,10 @@ zero_grad(), and waits as that does. Gradients of something else than parameters
 """
 
 import ast
+import re
 
 _OF_PARAMETERS = "param"  # stands in what such a loop runs over: parameters(), named_parameters(), param_groups, self.params
+_GRADIENT = re.compile(r"\.grad\b")
 _IN_PLACE = ("zero_", "detach_", "fill_")
 _GUARD = 'if __import__("sys").modules["_tonnage_changes.zeroing"].clears(%r, %d, %r):'
 _owner = [None]  # the accumulation that runs
@@ -29,6 +31,8 @@ def clears(path, line, function):
 
 def loops(source):
     """Loops over parameters that clear their gradients, the outermost of each."""
+    if not source.says(_OF_PARAMETERS) or not _GRADIENT.search(source.text):
+        return []
     found = [loop for loop in source.all(ast.For) if _OF_PARAMETERS in ast.dump(loop.iter) and _clears_all(loop.body)]
     return [loop for loop in found if not any(source.above(loop, ast.For) is other for other in found)]
 
