@@ -5,8 +5,6 @@ A *step* is the block of statements in which a backward pass is started. Pure fu
 """
 
 import ast
-import functools
-import re
 
 from .source import Conflict
 
@@ -92,14 +90,9 @@ def _is_wrapper(name):
 
 def calls(source, *last_names):
     """Calls of functions whose last name is one of these."""
-    if not last_names or not _pattern(last_names).search(source.text):  # most files have none, and need no tree
+    if source.before_brackets.isdisjoint(last_names):
         return []
     return [call for call in source.calls() if last(call.func) in last_names]
-
-
-@functools.lru_cache(None)
-def _pattern(names):
-    return re.compile(r"\b(?:%s)\s*\(" % "|".join(names))
 
 
 def dotted(node):

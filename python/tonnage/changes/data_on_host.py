@@ -7,13 +7,11 @@ only index (or that goes into a TensorDataset); or samples that a Dataset prepar
 """
 
 import ast
-import re
 
 from . import arguments, code, kept, wrap
 
 _HOW = "Keep the data set on the host and move each batch: `data[chosen.cpu()].cuda()`."
 _HOW_SAMPLES = "Keep the prepared samples on the host, and move each as it is asked for."
-_MOVE = re.compile(r"\.(?:cuda|to)\s*\(")
 _samples = {}  # number of a probe -> (source, the places that read its samples)
 _moved = set()  # numbers of probes whose samples were seen on the device
 
@@ -21,7 +19,7 @@ _moved = set()  # numbers of probes whose samples were seen on the device
 def edit(change, source):
     """Finds such data in one file."""
     done = False
-    for statement in source.all(ast.Assign) if _MOVE.search(source.text) else ():
+    for statement in source.all(ast.Assign) if not source.before_brackets.isdisjoint(("cuda", "to")) else ():
         if len(statement.targets) == 1 and source.above(
                 statement, *code.LOOPS) is None:
             name = statement.targets[0].id if isinstance(statement.targets[0], ast.Name) else None
@@ -30,7 +28,7 @@ def edit(change, source):
                 done = _keep(change, source, statement, name, moves[0]) or done
     if done:
         arguments.say(change, _HOW)
-    for node in source.all(ast.ClassDef) if source.says("__getitem__") else ():
+    for node in source.all(ast.ClassDef) if "__getitem__" in source.before_brackets else ():
         if any(getattr(part, "name", "") == "__getitem__" for part in node.body):
             _watch_samples(change, source, node)
 

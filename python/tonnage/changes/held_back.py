@@ -10,7 +10,6 @@ An average of the model that a loop over parameters makes moves with the last pi
 
 import ast
 import gc
-import re
 import sys
 import weakref
 
@@ -23,7 +22,6 @@ COUNTED = "The number that the learning-rate schedule is stepped with (%s) count
 _IN_PLACE = ("mul_", "lerp_", "copy_", "add_")
 _BLENDS = ("lerp_", "mul_")
 _OF_A_MODEL = ("parameters", "named_parameters", "buffers", "state_dict")
-_LOOP = re.compile(r"\bfor\b[^:]*\b(%s)\s*\(" % "|".join(_OF_A_MODEL))
 _GUARD = 'if __import__("sys").modules["_tonnage_changes.held_back"].moves():'
 _averages = {}  # path -> loops over two models' parameters
 _last = [lambda: True]  # whether the present piece is one with which everything moves
@@ -37,7 +35,7 @@ def moves():
 def watch(change, source, is_last):
     """The loops of one file that average a model wait for the last piece."""
     _last[0] = is_last
-    for node in source.all(ast.For) if source.says(*_BLENDS) or _LOOP.search(source.text) else ():
+    for node in source.all(ast.For) if not source.before_brackets.isdisjoint(_BLENDS + _OF_A_MODEL) else ():
         if _averages_models(node) or _blends_two_tables(source, node):
             _averages.setdefault(source.path, []).append(node)
             change.trial_edits(source).wrap([node], _GUARD)

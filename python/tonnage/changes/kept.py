@@ -5,14 +5,12 @@ Each place gets a probe, which sees the values; a place whose values never conce
 """
 
 import ast
-import re
 import weakref
 
 from . import code, wrap
 
 _METHODS = ("training_step", "validation_step", "test_step", "predict_step", "shared_step")
 _EVALUATIONS = ("eval", "valid", "test", "predict", "infer")
-_OVER_STEPS = re.compile(r"backward|\bdef\s+\w*(?:%s)|\beval\b|\bfor\b[^:]*loader" % "|".join(_METHODS + _EVALUATIONS), re.IGNORECASE)
 _CATS = ("cat", "concat", "concatenate", "hstack", "vstack")
 _probes = {}  # (id of the change, number) -> Probe
 _numbers = iter(range(1, 1 << 30))
@@ -42,7 +40,7 @@ def places(source):
 
 def _find(source):
     found = []
-    if not _OVER_STEPS.search(source.text):
+    if not _may_loop_over_steps(source):
         return found
     for node in source.all(ast.Expr, ast.AugAssign, ast.Assign):
         value, holder = _kept(node)
@@ -52,6 +50,12 @@ def _find(source):
             if method or (_outlives_a_step(source, node, scope, holder) and not _differentiated(scope, holder)):
                 found.append(value)
     return found
+
+
+def _may_loop_over_steps(source):
+    """False where nothing in the text is called as what such a loop does, runs over or stands in."""
+    names = " ".join(source.before_brackets).lower()
+    return any(word in names for word in ("backward", *_METHODS, *_EVALUATIONS)) or "loader" in source.text.lower()
 
 
 def _kept(node):

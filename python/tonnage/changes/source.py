@@ -13,7 +13,11 @@ import difflib
 import functools
 import io
 import os
+import re
 import tokenize
+
+
+_BEFORE_BRACKET = re.compile(r"(\w+)\s*\(")
 
 
 class Conflict(Exception):
@@ -81,6 +85,11 @@ class Source:
         return self.tree.body
 
     # ---- looking ----
+
+    @functools.cached_property
+    def before_brackets(self):
+        """The names that stand before an opening bracket anywhere in the text: those of all functions that it defines or calls."""
+        return frozenset(_BEFORE_BRACKET.findall(self.text))
 
     def says(self, *words):
         """False where none of these stands anywhere in the text: then nothing that is called so does."""

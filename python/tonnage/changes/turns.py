@@ -25,7 +25,7 @@ _running = []  # (path, line) of the loops whose body is being run
 def watch(change, source, owner):
     """Has the loops of one file that fetch batches themselves run over `repeated`."""
     _owner[0] = owner
-    for loop in source.all(ast.For) if source.says("next(", "__next__(") else ():
+    for loop in source.all(ast.For) if not source.before_brackets.isdisjoint(_FETCHES) else ():
         if not isinstance(loop.iter, ast.Tuple) and _fetches(source, loop):
             edits = change.trial_edits(source)
             edits.insert(*source.start(loop.iter), _HEAD % (source.path, loop.lineno))
