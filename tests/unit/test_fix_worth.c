@@ -112,6 +112,36 @@ test_the_search_goes_on_while_nothing_fits_safely(void **state)
 	assert_false(tn__fix_is_worth_it(&search, &other));
 }
 
+static void
+test_what_fits_safely_ends_what_is_tried_for_completeness(void **state)
+{
+	static char *one[] = { "accumulate=2" }, *two[] = { "zero_grad" };
+	struct tn_attempt attempts[2] = { { .found = fits("accumulate=2", TN_GUARANTEE_ROUNDING, 10 * MIB, 2) } };
+	struct tn_fix_search search = search_of(attempts, 1);
+	struct tn_attempt small = { .found = { .parts = two, .part_count = 1, .end = TN_FIX_UNKNOWN }, .most = 90 * MIB };
+	struct tn_attempt other = small;
+	(void)state;
+	attempts[0].found.parts = one;
+	attempts[0].found.part_count = 1;
+	search.missing = 100 * MIB;
+	other.most = 200 * MIB;
+	assert_true(tn__fix_is_worth_it(&search, &small)); /* a pair may be needed */
+	attempts[0].found.margin = 100 * MIB;
+	assert_false(tn__fix_is_worth_it(&search, &small));
+	assert_true(tn__fix_is_worth_it(&search, &other)); /* it may be enough by itself */
+	other.stage = TN_STAGE_TOO_SMALL;
+	assert_false(tn__fix_is_worth_it(&search, &other));
+	other.stage = TN_STAGE_RETRY_WITH_LESS;
+	assert_true(tn__fix_is_worth_it(&search, &other));
+	other.found.results = TN_GUARANTEE_DIFFERENT;
+	assert_false(tn__fix_is_worth_it(&search, &other));
+	small.found.remedy = true; /* a mistake is mended, whatever else fits */
+	assert_true(tn__fix_is_worth_it(&search, &small));
+	small.found.remedy = false;
+	search.missing = TN_NO_FIGURE; /* how much is enough is not known */
+	assert_true(tn__fix_is_worth_it(&search, &small));
+}
+
 /* What keeps the results is held to the updates of its trial, whatever it is made of: none seen is not the same. */
 static void
 test_without_an_update_nothing_is_the_same(void **state)
@@ -184,6 +214,7 @@ main(void)
 		cmocka_unit_test(test_narrow_stands_below_what_fits_safely),
 		cmocka_unit_test(test_what_is_narrow_is_enough_where_nothing_else_is),
 		cmocka_unit_test(test_the_search_goes_on_while_nothing_fits_safely),
+		cmocka_unit_test(test_what_fits_safely_ends_what_is_tried_for_completeness),
 		cmocka_unit_test(test_without_an_update_nothing_is_the_same),
 		cmocka_unit_test(test_a_batch_with_too_few_samples_for_all_pieces),
 	};
