@@ -400,6 +400,14 @@ take_survey(struct tn_fix_search *search)
 	}
 }
 
+/* What is tried whatever else fits comes next. */
+static void
+ask_for_wished(struct tn_fix_search *search)
+{
+	for (int i = 0; i < search->count; i++)
+		search->attempts[i].soon |= search->attempts[i].wished;
+}
+
 void
 tn__fix_say_what_fits(struct tn_fix_search *search)
 {
@@ -413,6 +421,7 @@ tn__fix_say_what_fits(struct tn_fix_search *search)
 		if (search->first_seconds < 0)
 			search->first_seconds = tn__trials_seconds(&search->trials);
 		tn__progress_line_say(&search->line, "fits with %s", attempt->found.changes);
+		ask_for_wished(search);
 	}
 }
 

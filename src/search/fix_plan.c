@@ -301,7 +301,7 @@ tn__fix_plan(struct tn_fix_search *search)
 	qsort(search->attempts, (size_t)search->count, sizeof(*search->attempts), by_guarantee);
 	for (int i = 0; i < search->count; i++) {
 		search->attempts[i].turn = i;
-		if (search->direct && search->attempts[i].stage == TN_STAGE_WAITS)
+		if (search->direct && search->attempts[i].stage == TN_STAGE_WAITS && !search->attempts[i].wished)
 			search->attempts[i].stage = TN_STAGE_RETRY_ON_CARD;
 	}
 	search->planned = true;

@@ -73,6 +73,15 @@ def words_of(row):
     return [str(python), *row["start"], *row["arguments"]]
 
 
+def saved_by(nothing, unchanged):
+    """What the change that does nothing saves, in bytes; None: it was not tried. Where room is not what is missing `fix` tells no saving: then what both
+    need on a card that is never full."""
+    needs = unchanged.get("needed_bytes"), nothing.get("needed_bytes")
+    if nothing.get("saved_bytes") is None and None not in needs:
+        return needs[0] - needs[1]
+    return nothing.get("saved_bytes")
+
+
 def run_first(row, first, words, folder):
     """The document of a run of the first entry, as its reader would make it, and one of as many steps as its trial saw."""
     patch = first["patch"]
@@ -105,7 +114,7 @@ def measure(row, sources, keep):
             "trials": found.get("trials"), "right": False, "as_good": False,
             **{name: round(found[name], 1) for name in ("seconds_to_first", "seconds") if found.get(name) is not None},
             "cpu": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1),
-            "nothing_saves": nothing.get("saved_bytes") if nothing else None}  # fmt: skip
+            "nothing_saves": saved_by(nothing, found.get("unchanged", {}))}  # fmt: skip
     if first is None:
         return line
     line.update(as_good=is_as_good(row, first, found["changes"]), first_trial=first["trial"] == 1)
