@@ -182,6 +182,7 @@ read_process(const json_t *document, struct tn_change_process *process)
 	tn_status status = TN_OK;
 	process->rank = tn__json_read_figure(document, "rank");
 	process->patch = tn__json_read_text(document, "patch");
+	process->patch_was_run = json_is_true(json_object_get(document, "patch_was_run"));
 	read_pace(json_object_get(document, "pace"), &process->pace);
 	process->items = room_for(changes, sizeof(*process->items), &status);
 	for (size_t i = 0; process->items != NULL && i < json_array_size(changes); i++) {

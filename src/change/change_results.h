@@ -72,7 +72,8 @@ struct tn_change_process {
 	struct tn_pace pace;
 	struct tn_change_result *items;
 	size_t count;
-	char *patch; /* of all changes that were applied */
+	char *patch;        /* of all changes that were applied */
+	bool patch_was_run; /* they do what it says and no more: what ran is the patch */
 };
 
 /* A change that can be tried in the program. */

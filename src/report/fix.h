@@ -26,6 +26,7 @@ struct tn_fix_change {
 	char **parts;  /* each by itself */
 	size_t part_count;
 	char *title, *how, *why_not, *patch; /* how: one line a part */
+	bool patch_tried;                    /* the program was run from the patched text, and fitted */
 	enum tn_guarantee results;
 	enum tn_fix_end end;
 	bool own;                                   /* made of nothing but options of the program's own */

@@ -239,7 +239,8 @@ say_next(const struct tn_printer *printer, const struct tn_fixes *fixes)
 	if (next != NULL)
 		tn__say_labelled(printer, "Next", HOW_COLUMN, "%s", next);
 	if (first != NULL && first->command == NULL && first->patch != NULL)
-		tn__say_labelled(printer, "", HOW_COLUMN, "with --patch fix.diff it writes the change as a diff, too");
+		tn__say_labelled(printer, "", HOW_COLUMN, "with --patch fix.diff it writes the change as a diff, too%s",
+		                 first->patch_tried ? "" : " (the diff itself was not tried)");
 	if (smallest != NULL)
 		tn__say_labelled(printer, next != NULL ? "" : "Next", HOW_COLUMN, "%s", smallest);
 	free(next);

@@ -19,8 +19,6 @@
 #define MOST_TRIPLES 4
 #define MOST_SEQUELS 3
 #define MOST_OF_IT (2 / 3.0) /* two that shrink the same moment often save more together than each by itself */
-#define EARLY_STEP 4
-#define MORE_STEPS 3
 #define MOST_SPARE_PAIRS 3 /* when single changes fit already */
 
 /* ---- the program as it is ---- */
@@ -101,120 +99,6 @@ judge_when_seen(struct tn_fix_search *search)
 }
 
 /* ---- the scheduler's questions ---- */
-
-static void
-count_first(struct tn_fix_search *search, struct tn_attempt *attempt)
-{
-	if (attempt->found.trial == 0)
-		attempt->found.trial = ++search->tried;
-}
-
-/* Options of the program's own are set on its command line, as a person would. */
-static void
-set_arguments(const struct tn_fix_search *search, struct tn_attempt *attempt, struct tn_trial *trial)
-{
-	bool any = false;
-	trial->command = search->command;
-	for (size_t i = 0; i < attempt->found.part_count; i++)
-		any |= tn__change_is_option(attempt->found.parts[i]);
-	if (!any)
-		return;
-	if (attempt->commands.arguments == NULL)
-		tn__search_commands_make(&search->card.options, attempt->found.changes, &attempt->commands);
-	tn__search_commands_set(&attempt->commands, &trial->options);
-}
-
-/* It ends by itself before it is ended from outside: what it has shown by then counts. And it goes as far as the unchanged
- * program, where that was ended since nothing new came. */
-static void
-limit_length(const struct tn_fix_search *search, struct tn_trial *trial)
-{
-	trial->late_news = search->survey.end == TN_TRIAL_RUNS ? search->late_news : NULL;
-	tn__fix_take_news(search, trial);
-	double given = tn__limit_seconds(&trial->options);
-	if (search->trial_seconds > 0 && search->trial_seconds < given)
-		trial->options.seconds = search->trial_seconds;
-}
-
-static struct tn_trial *
-start_on_card(struct tn_fix_search *search, struct tn_attempt *attempt)
-{
-	struct tn_trial *trial = &attempt->card;
-	trial->options = search->card.options;
-	limit_length(search, trial);
-	trial->options.no_detail = !tn__fix_grows(search) && !attempt->fresh;
-	trial->options.other_bytes += (uint64_t)search->card.hidden;
-	if (attempt->without_others)
-		trial->options.other_bytes -= search->card.options.other_bytes;
-	trial->changes = attempt->without_others ? NULL : attempt->found.changes;
-	trial->fresh = attempt->fresh;
-	set_arguments(search, attempt, trial);
-	count_first(search, attempt);
-	attempt->stage = TN_STAGE_ON_CARD;
-	return trial;
-}
-
-/* The same card with as much less as the peak may be higher: where it fits that, too, what it leaves is no matter of luck. */
-static struct tn_trial *
-start_with_less(struct tn_fix_search *search, struct tn_attempt *attempt)
-{
-	struct tn_trial *trial = &attempt->less;
-	trial->options = search->card.options;
-	limit_length(search, trial);
-	trial->options.no_detail = true;
-	trial->options.other_bytes += (uint64_t)attempt->found.uncertain;
-	trial->changes = attempt->found.changes;
-	set_arguments(search, attempt, trial);
-	attempt->stage = TN_STAGE_WITH_LESS;
-	return trial;
-}
-
-/* What its peak is made of is wanted where it should have been enough and was not: something else has to follow. */
-static bool
-seeks_sequels(const struct tn_fix_search *search, const struct tn_attempt *attempt)
-{
-	return attempt->stage == TN_STAGE_TOO_SMALL && attempt->found.part_count == 1 &&
-	       attempt->found.results != TN_GUARANTEE_DIFFERENT &&
-	       tn__fix_fitting(search, TN_GUARANTEE_ROUNDING, true) == 0;
-}
-
-/* The card was too small in an early step: what that takes is seen in a few more; the card has said that it is not enough. */
-static void
-limit_steps(const struct tn_fix_search *search, struct tn_attempt *attempt, struct tn_run_options *options)
-{
-	const struct tn_report_oom *oom = &tn__trial_report(&attempt->card)->oom;
-	const char *phase = oom->phase;
-	const struct tn_report_moment *peak = &tn__trial_report(&search->unchanged_large)->at_peak;
-	if (attempt->stage != TN_STAGE_TOO_SMALL || !tn__fix_is_of_training(phase) || oom->step <= 0 ||
-	    oom->step > EARLY_STEP || strcmp(options->steps, "auto") != 0 || options->then_count > 0 ||
-	    options->request_count > 0)
-		return;
-	/* The trial sees what the unchanged program has its peak in. Steps do not tell when an evaluation behind them comes, nor in a round
-	 * of epochs that were shortened, behind the steps in which memory settled. */
-	if ((peak->phase != NULL && !tn__fix_is_of_training(peak->phase)) || tn__fix_peaks_behind_settling(search))
-		return;
-	snprintf(attempt->steps, sizeof(attempt->steps), "%d",
-	         (int)(peak->step > oom->step ? peak->step : oom->step) + MORE_STEPS);
-	options->steps = attempt->steps;
-}
-
-static struct tn_trial *
-start_on_large(struct tn_fix_search *search, struct tn_attempt *attempt)
-{
-	struct tn_trial *trial = &attempt->large;
-	trial->options = search->card.options;
-	limit_steps(search, attempt, &trial->options);
-	limit_length(search, trial);
-	trial->options.no_detail = !seeks_sequels(search, attempt) && !attempt->fresh;
-	trial->options.memory_bytes = TN_UNLIMITED_CARD;
-	trial->options.host_memory_bytes = 0;
-	trial->changes = attempt->found.changes;
-	trial->fresh = attempt->fresh;
-	set_arguments(search, attempt, trial);
-	count_first(search, attempt);
-	attempt->stage = TN_STAGE_ON_LARGE;
-	return trial;
-}
 
 static struct tn_trial *
 start_unchanged(struct tn_fix_search *search)
@@ -304,18 +188,21 @@ next(void *context)
 	do {
 		struct tn_attempt *attempt = first_in(search, TN_STAGE_RETRY_WITH_LESS);
 		if (attempt != NULL)
-			return start_with_less(search, attempt);
+			return tn__fix_start_with_less(search, attempt);
 		attempt = first_in(search, TN_STAGE_RETRY_ON_CARD);
 		if (attempt != NULL)
-			return start_on_card(search, attempt);
+			return tn__fix_start_on_card(search, attempt);
 		attempt = first_in(search, TN_STAGE_WAITS);
 		if (attempt != NULL && may_be_enough(search, attempt))
-			return start_on_card(search, attempt);
+			return tn__fix_start_on_card(search, attempt);
 		struct tn_attempt *fell_short = first_in(search, TN_STAGE_TOO_SMALL);
-		if (fell_short != NULL && (attempt == NULL || seeks_sequels(search, fell_short)))
-			return start_on_large(search, fell_short);
+		if (fell_short != NULL && (attempt == NULL || tn__fix_seeks_sequels(search, fell_short)))
+			return tn__fix_start_on_large(search, fell_short);
 		if (attempt != NULL)
-			return start_on_large(search, attempt);
+			return tn__fix_start_on_large(search, attempt);
+		struct tn_attempt *printed = tn__fix_with_untried_patch(search);
+		if (printed != NULL)
+			return tn__fix_start_patched(search, printed);
 	} while (plan_more(search));
 	return NULL;
 }
@@ -435,6 +322,8 @@ ended(void *context, struct tn_trial *trial)
 		take_survey(search);
 	for (int i = 0; i < search->count; i++) {
 		struct tn_attempt *attempt = &search->attempts[i];
+		if (trial == &attempt->patched)
+			tn__fix_judge_patched(search, attempt);
 		if (trial != &attempt->large && trial != &attempt->card && trial != &attempt->less)
 			continue;
 		if (search->survey.end == TN_TRIAL_RUNS && tn__trial_fits(trial))
@@ -467,11 +356,14 @@ tick(void *context)
 	tn__fix_say_what_fits(search);
 	char now[160] = "the program as it is";
 	size_t length = 0;
-	for (int i = 0; i < search->count; i++)
-		if (search->attempts[i].stage == TN_STAGE_ON_LARGE || search->attempts[i].stage == TN_STAGE_ON_CARD ||
-		    search->attempts[i].stage == TN_STAGE_WITH_LESS)
-			length += (size_t)snprintf(now + length, length < sizeof(now) ? sizeof(now) - length : 0, "%s%s",
-			                           length > 0 ? ", " : "", search->attempts[i].found.changes);
+	for (int i = 0; i < search->count; i++) {
+		const struct tn_attempt *attempt = &search->attempts[i];
+		bool patched = attempt->patched.end == TN_TRIAL_RUNS;
+		if (patched || attempt->stage == TN_STAGE_ON_LARGE || attempt->stage == TN_STAGE_ON_CARD ||
+		    attempt->stage == TN_STAGE_WITH_LESS)
+			length += (size_t)snprintf(now + length, length < sizeof(now) ? sizeof(now) - length : 0, "%s%s%s",
+			                           length > 0 ? ", " : "", patched ? "the patch of " : "", attempt->found.changes);
+	}
 	char words[200];
 	if (search->trials.engine != NULL)
 		tn__progress_line_show(&search->line, "%d fit, %s", tn__fix_fitting(search, TN_GUARANTEE_DIFFERENT, false),

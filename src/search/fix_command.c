@@ -58,6 +58,7 @@ clear(struct tn_fix_search *search)
 		tn__trial_clear(&search->attempts[i].large);
 		tn__trial_clear(&search->attempts[i].card);
 		tn__trial_clear(&search->attempts[i].less);
+		tn__trial_clear(&search->attempts[i].patched);
 		tn__search_commands_free(&search->attempts[i].commands);
 		if (!search->attempts[i].kept)
 			tn__fix_change_free(&search->attempts[i].found);

@@ -133,6 +133,7 @@ read_change_result(struct tn_attempt *attempt, const struct tn_trial *trial)
 		attempt->acted |= result->effective != 0; /* unknown: it may have */
 	}
 	tn__replace_text(&found->patch, patch_of(trial, process));
+	found->patch_tried = found->patch != NULL && process != NULL && process->patch_was_run;
 	return true;
 }
 

@@ -47,6 +47,12 @@ by_worth(const void *one, const void *two)
 	return a->margin == b->margin ? 0 : a->margin > b->margin ? -1 : 1;
 }
 
+bool
+tn__fix_comes_before(const struct tn_fix_change *one, const struct tn_fix_change *two)
+{
+	return by_worth(one, two) < 0;
+}
+
 static void
 mark_enough(struct tn_fix_change *changes, size_t count)
 {

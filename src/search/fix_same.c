@@ -198,14 +198,20 @@ samples_of_update(const struct tn_change_results *results)
 	return sum > 0 ? sum : results->pace.samples;
 }
 
+char *
+tn__fix_other_updates(const struct tn_fix_search *search, const struct tn_trial *trial)
+{
+	const struct tn_change_results *before = &search->unchanged_large.outcome.changes;
+	return before->pace.updates > 0 ? difference_of_ranks(before, &trial->outcome.changes) : NULL;
+}
+
 void
 tn__fix_judge_updates(const struct tn_fix_search *search, struct tn_attempt *attempt, const struct tn_trial *trial)
 {
-	const struct tn_change_results *before = &search->unchanged_large.outcome.changes, *after = &trial->outcome.changes;
 	struct tn_fix_change *found = &attempt->found;
-	if (attempt->without_others || found->results == TN_GUARANTEE_DIFFERENT || before->pace.updates <= 0)
+	if (attempt->without_others || found->results == TN_GUARANTEE_DIFFERENT)
 		return;
-	char *why = difference_of_ranks(before, after), *how = NULL;
+	char *why = tn__fix_other_updates(search, trial), *how = NULL;
 	if (why != NULL) {
 		found->results = TN_GUARANTEE_DIFFERENT;
 		if (asprintf(&how, "%s\nNot the same training: %s.", found->how != NULL ? found->how : "", why) >= 0) {

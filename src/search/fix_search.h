@@ -42,6 +42,7 @@ struct tn_attempt {
 	bool without_others;    /* the card is tried without other processes, and nothing is changed */
 	int64_t most;           /* what it may save, at most */
 	struct tn_trial large, card, less;  /* less: the card with less memory */
+	struct tn_trial patched;            /* on the card, of the text that its patch makes */
 	struct tn_search_commands commands; /* where options of the program's own are set */
 	char steps[16];                     /* of the trial on the unlimited card, where a few tell enough */
 };
@@ -82,6 +83,24 @@ struct tn_trials tn__fix_trials(struct tn_fix_search *search);
 /* Says what fits, once it is known that a fork is the program, and what the program as it is shows. */
 void tn__fix_say_what_fits(struct tn_fix_search *search);
 
+/* ---- fix_start.c ---- */
+
+/* The trials of an attempt, to be run next. On the card itself; on the unlimited card; on the card with as much less memory as the peak may be higher:
+ * where it fits that, too, what it leaves is no matter of luck; on the card, from the text that its patch makes. */
+struct tn_trial *tn__fix_start_on_card(struct tn_fix_search *search, struct tn_attempt *attempt);
+struct tn_trial *tn__fix_start_on_large(struct tn_fix_search *search, struct tn_attempt *attempt);
+struct tn_trial *tn__fix_start_with_less(struct tn_fix_search *search, struct tn_attempt *attempt);
+struct tn_trial *tn__fix_start_patched(struct tn_fix_search *search, struct tn_attempt *attempt);
+/* True where what its peak is made of is wanted: it should have been enough and was not, so something else has to follow. */
+bool tn__fix_seeks_sequels(const struct tn_fix_search *search, const struct tn_attempt *attempt);
+
+/* ---- fix_proof.c ---- */
+
+/* What stands first in the list, where its patch was not tried as it stands and can be; else NULL. */
+struct tn_attempt *tn__fix_with_untried_patch(struct tn_fix_search *search);
+/* Takes what it has shown: a patch that does not fit, or makes other updates than the change promises, is none. */
+void tn__fix_judge_patched(const struct tn_fix_search *search, struct tn_attempt *attempt);
+
 /* ---- fix_early.c ---- */
 
 /* Plans once more, by what the unchanged program has shown since. What is new is added, what was planned takes its new turn, and nothing moves. */
@@ -101,6 +120,8 @@ bool tn__fix_is_worth_it(const struct tn_fix_search *search, const struct tn_att
 
 /* ---- fix_list.c ---- */
 
+/* True where a change stands before another one in the list. */
+bool tn__fix_comes_before(const struct tn_fix_change *one, const struct tn_fix_change *two);
 /* Puts changes into the order of the list, and marks the first that is enough. */
 void tn__fix_order(struct tn_fix_change *changes, size_t count);
 /* Hands over what the search has found; attempts that are listed are marked `kept`. Release with tn__fixes_free. */
@@ -157,6 +178,8 @@ void tn__replace_text(char **text, const char *value);
 /* Takes the promise away from a change whose trial was seen to make other updates than the unchanged program, and says why. */
 void tn__fix_judge_updates(const struct tn_fix_search *search, struct tn_attempt *attempt,
                            const struct tn_trial *trial);
+/* What of its updates is other than in the unchanged program; the caller frees; NULL: nothing that was seen. */
+char *tn__fix_other_updates(const struct tn_fix_search *search, const struct tn_trial *trial);
 /* How much of the samples of an unchanged update one of the trial sees; 0: unknown. */
 double tn__fix_share_of_samples(const struct tn_fix_search *search, const struct tn_trial *trial);
 

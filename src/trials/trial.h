@@ -43,6 +43,7 @@ struct tn_trial {
 	/* what is tried; borrowed while the trial lives */
 	struct tn_run_options options; /* card, program, steps */
 	const char *changes;           /* TONNAGE_CHANGES, or NULL */
+	const char *patch;             /* the program's text is patched with it; NULL: it stands as it is. Only on this machine, and not kept */
 	int command; /* of several (options.then), from 1, whose outcome is wanted where all fit; 0: of that with the highest peak */
 	bool fresh;         /* a process that is started anew, also where forks are found to be the same */
 	bool keep_words;    /* what the program says on stderr is kept */
@@ -122,6 +123,7 @@ int64_t tn__trial_bytes(const struct tn_trial *trial);
 
 /* ---- forks.c: the fork server ---- */
 
+#define TN_PATCH_VARIABLE "TONNAGE_PATCH"     /* a patch that is tried (python/tonnage/changes/patched.py) */
 #define TN_MODULES_VARIABLE "TONNAGE_MODULES" /* wishes for a list of what was imported */
 
 enum tn_forks_state {

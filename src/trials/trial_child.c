@@ -177,6 +177,10 @@ choose_environment(const struct tn_trial *trial)
 		setenv("TONNAGE_CHANGES", trial->changes, 1);
 	else
 		unsetenv("TONNAGE_CHANGES");
+	if (trial->patch != NULL)
+		setenv(TN_PATCH_VARIABLE, trial->patch, 1);
+	else
+		unsetenv(TN_PATCH_VARIABLE);
 	setenv("PYTHONHASHSEED", "0", 1);
 	setenv("TONNAGE_TRIAL", "1", 1);
 	setenv("OMP_WAIT_POLICY", "PASSIVE",

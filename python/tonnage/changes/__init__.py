@@ -6,6 +6,7 @@
     results   what each change did and where, told in <run>/changes/<pid>.json
     source    a source file and edits of it; patches
     code      what can be read in a program's text
+    patched   a patch that was printed, tried as it stands
     rewrite   runs the program from changed source, with its own file names and line numbers; cells: so the cells of a notebook, whose
               diff notebook makes
     accumulate a batch in pieces, with what moves or counts with each batch: held_back, pieces, split, turns, zeroing
@@ -22,6 +23,8 @@ patch is what was tried; one with `install(change)` acts while it runs and makes
 Loaded by the guest hook, under the name _tonnage_changes, when TONNAGE_CHANGES is set (doc/design/0009-changes.md).
 """
 
+import os
+
 _started = False
 
 
@@ -31,11 +34,14 @@ def start(text):
     if _started:
         return
     _started = True
-    from . import pace, results, rewrite, spec
+    from . import pace, patched, results, rewrite, spec
 
-    changes = spec.parse(text)
+    asked = spec.parse(text)
+    changes = list(asked)
+    if os.environ.get("TONNAGE_PATCH"):
+        patched.add_to(changes, os.environ["TONNAGE_PATCH"])
     results.start(changes)
-    for change in changes:
+    for change in asked:
         if change.why_not is None:
             _install(change)
     pace.install(results.Change("pace", None, None))
@@ -50,6 +56,7 @@ def _install(change):
         if hasattr(module, "edit"):
             rewrite.add(change, module.edit)
         if hasattr(module, "install"):
+            change.acts = True
             module.install(change)
     except Exception as error:
         change.broke(error)

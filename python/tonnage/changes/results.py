@@ -36,6 +36,7 @@ class Change:
         self.why_not = None
         self.places = []
         self.effective = 0
+        self.acts = False  # while the program runs
         self.how = ""
         self.environment = {}
         self.arguments = {}
@@ -110,6 +111,10 @@ class Change:
         """The wishes for a file that run only; what is printed then comes from `edits`."""
         return _edits(self.trials, source)
 
+    def runs_as_printed(self):
+        """True where all that it does is what its patch says: then the patch was tried as it stands."""
+        return not self.acts and not self.trials
+
     def patch(self):
         """The unified diff that makes the change permanent, or None."""
         return _patch([self])
@@ -160,11 +165,11 @@ def _patch(changes):
                 texts.append((wishes[0].source, render(wishes[0].source, wishes)[0]))
             except Conflict:
                 return None
-    return "".join(difference(text, changed, _folder()) or "" for text, changed in notebook.gathered(texts)) or None
+    return "".join(difference(text, changed, folder_of_patches()) or "" for text, changed in notebook.gathered(texts)) or None
 
 
-def _folder():
-    """Where the command was given."""
+def folder_of_patches():
+    """Where the command was given: names in patches are relative to it."""
     from _tonnage_guest import cells, origin
 
     return cells.notebook()[1] or origin.working_folder() or os.getcwd()
@@ -248,6 +253,7 @@ def document():
         "rank": _rank(),
         "changes": told,
         "patch": _patch(applied),
+        "patch_was_run": all(change.runs_as_printed() for change in applied),
         "pace": pace.document(),
         "survey": facts() if facts is not None else None,
     }

@@ -379,12 +379,15 @@ def difference(source, text, folder=None):
     differs."""
     if text == source.text:
         return None
-    name = os.path.relpath(source.path, folder) if folder else source.path
-    if name.startswith(".." + os.sep):
-        name = source.path
-    name = name.lstrip(os.sep)
+    name = name_in_patches(source.path, folder)
     rows = difflib.unified_diff(source.text.splitlines(True), text.splitlines(True), "a/" + name, "b/" + name)
     return "".join(row if row.endswith("\n") else row + "\n\\ No newline at end of file\n" for row in rows)
+
+
+def name_in_patches(path, folder):
+    """How a patch that is to be applied in a folder (of a file outside it, in /) names a file."""
+    name = os.path.relpath(path, folder) if folder else path
+    return (path if name.startswith(".." + os.sep) else name).lstrip(os.sep)
 
 
 def changed_tree(source, text, origins):

@@ -53,8 +53,8 @@ def start():
         from . import forks
 
         forks.serve(_renewed)
-    if os.environ.get("TONNAGE_CHANGES"):
-        _load_changes(os.environ["TONNAGE_CHANGES"])
+    if os.environ.get("TONNAGE_CHANGES") or os.environ.get("TONNAGE_PATCH"):
+        _load_changes(os.environ.get("TONNAGE_CHANGES", ""))
 
 
 def _on_marks(module):
