@@ -212,17 +212,19 @@ def _look_for_news(loop, seen):
     """An epoch begins: what has the last round brought?"""
     now = _clock()
     if seen != _rounds.seen:
-        _rounds.is_last = loop.trains and loop.seen is not None and seen[_PEAKS:] == loop.seen[_PEAKS:] and now - _rounds.began >= _LONG_ROUND
-        _rounds.seen, _rounds.repeated = seen, False
-        if _rounds.is_last:
-            _rounds.last_news = _trainings() - 1
-        else:
-            _rounds.quiet_since = now
+        _rounds.seen, _rounds.quiet_since, _rounds.repeated, _rounds.is_last = seen, now, False, False
     elif seen == loop.seen and (loop.trains or not state.trains):
         _rounds.repeated = True
-    loop.seen = seen
     if loop.trains:
+        if _was_long_and_brought_no_peak(loop, seen, now):
+            _rounds.is_last, _rounds.quiet_since, _rounds.last_news = True, _rounds.began, _trainings() - 1
         _rounds.began = now
+    loop.seen = seen
+
+
+def _was_long_and_brought_no_peak(loop, seen, now):
+    """Of the round that ends as an epoch of a loop that trains begins; one that has brought nothing at all needs no such look."""
+    return loop.seen not in (None, seen) and seen[_PEAKS:] == loop.seen[_PEAKS:] and now - _rounds.began >= _LONG_ROUND
 
 
 def _note_news(seen):
