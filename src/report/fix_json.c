@@ -104,7 +104,7 @@ static json_t *
 change_object(const struct tn_fixes *fixes, const struct tn_fix_change *change)
 {
 	return json_pack(
-		"{s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o, s:o, s:o, s:o}",
+		"{s:o, s:o, s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:b, s:o, s:o, s:o}",
 		"id", tn__json_text(change->changes), "title", tn__json_text(change->title), "combination", parts(change),
 		"outcome", tn__fix_end_name(change->end), "fits", change->end == TN_FIX_FITS, "peak_reserved_bytes",
 		tn__json_figure(change->reserved_peak), "peak_device_bytes", tn__json_figure(change->device_peak),
@@ -114,10 +114,11 @@ change_object(const struct tn_fixes *fixes, const struct tn_fix_change *change)
 		ratio(change->time.known, change->time.ratio), "step_time_range", time_range(&change->time), "results",
 		tn__guarantee_name(change->results), "how", tn__json_text(change->how), "command",
 		tn__json_text(change->command), "patch", patch_text(fixes, change), "patch_tried",
-		change->patch != NULL ? json_boolean(change->patch_tried) : json_null(), "why_not", tn__json_text(change->why_not),
-		"remedy", change->remedy, "enough", change->enough, "narrowly", tn__fix_is_narrow(change),
-		"fits_with_less_bytes", change->fits_with_less > 0 ? tn__json_figure(change->fits_with_less) : json_null(),
-		"trial", change->trial > 0 ? json_integer(change->trial) : json_null(), "steps_seen",
+		change->patch != NULL ? json_boolean(change->patch_tried) : json_null(), "why_not",
+		tn__json_text(change->why_not), "remedy", change->remedy, "enough", change->enough, "narrowly",
+		tn__fix_is_narrow(change), "fits_with_less_bytes",
+		change->fits_with_less > 0 ? tn__json_figure(change->fits_with_less) : json_null(), "trial",
+		change->trial > 0 ? json_integer(change->trial) : json_null(), "steps_seen",
 		tn__json_figure(change->steps_seen));
 }
 

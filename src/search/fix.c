@@ -19,7 +19,7 @@
 #define MOST_TRIPLES 4
 #define MOST_SEQUELS 3
 #define MOST_OF_IT (2 / 3.0) /* two that shrink the same moment often save more together than each by itself */
-#define MOST_SPARE_PAIRS 3 /* when single changes fit already */
+#define MOST_SPARE_PAIRS 3   /* when single changes fit already */
 
 /* ---- the program as it is ---- */
 

@@ -83,8 +83,8 @@ tn__fix_judge_patched(const struct tn_fix_search *search, struct tn_attempt *att
 		return;
 	why = fault_of(search, attempt, said);
 	found->patch_tried = why == NULL;
-	if (why != NULL &&
-	    asprintf(&how, "%s\nThere is no patch of it: as a patch it did something else (%s).", found->how != NULL ? found->how : "", why) >= 0) {
+	if (why != NULL && asprintf(&how, "%s\nThere is no patch of it: as a patch it did something else (%s).",
+	                            found->how != NULL ? found->how : "", why) >= 0) {
 		free(found->how);
 		found->how = how;
 		tn__replace_text(&found->patch, NULL);

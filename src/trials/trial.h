@@ -43,7 +43,8 @@ struct tn_trial {
 	/* what is tried; borrowed while the trial lives */
 	struct tn_run_options options; /* card, program, steps */
 	const char *changes;           /* TONNAGE_CHANGES, or NULL */
-	const char *patch;             /* the program's text is patched with it; NULL: it stands as it is. Only on this machine, and not kept */
+	const char *
+		patch; /* the program's text is patched with it; NULL: it stands as it is. Only on this machine, and not kept */
 	int command; /* of several (options.then), from 1, whose outcome is wanted where all fit; 0: of that with the highest peak */
 	bool fresh;         /* a process that is started anew, also where forks are found to be the same */
 	bool keep_words;    /* what the program says on stderr is kept */

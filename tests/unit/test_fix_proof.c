@@ -19,9 +19,12 @@ static char *accumulate[] = { "accumulate=2" }, *alloc[] = { "alloc=expandable_s
 static struct tn_attempt
 fitting(char **parts, char *patch, int pieces)
 {
-	return (struct tn_attempt){
-		.found = { .parts = parts, .part_count = 1, .changes = parts[0], .end = TN_FIX_FITS, .patch = patch, .pieces = pieces }
-	};
+	return (struct tn_attempt){ .found = { .parts = parts,
+		                                   .part_count = 1,
+		                                   .changes = parts[0],
+		                                   .end = TN_FIX_FITS,
+		                                   .patch = patch,
+		                                   .pieces = pieces } };
 }
 
 static void
