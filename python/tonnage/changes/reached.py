@@ -14,9 +14,8 @@ from _tonnage_guest.state import state
 from . import source
 
 _PROBE = '__import__("sys").modules["_tonnage_changes.reached"].at(%d)'
-_WHOLE = 0  # bytes: it may save all there is
 
-_wishes = {}  # path of a file -> {name of a change: lines that it would change, or None: not known}
+_wishes = {}  # path of a file -> {name of a change: its Edits of that file}
 _names = []  # number of a probe -> names of changes that act from there on
 _before = {}  # name of a change -> the allocated peak, in bytes, as the program first came to it; None: it has not
 
@@ -103,14 +102,20 @@ def at(number):
 def come_to(name):
     """The program comes to what a change is about."""
     if _before.get(name) is None:
-        peaks.read(everywhere=True)
-        _before[name] = peaks.highest()[0] if state.peaks else _WHOLE
+        _before[name] = _peak()
 
 
 def most():
     """{change: bytes that it could save at most}. Nothing is told of programs with several devices: peaks of two are not compared."""
-    peaks.read(everywhere=True)
+    now = _peak()
     if len(state.peaks) > 1:
         return {}
-    now = peaks.highest()[0]
     return {name: 0 if before is None else now - before for name, before in _before.items()}
+
+
+def _peak():
+    """The allocated peak so far, in bytes."""
+    if not state.cuda_initialized:
+        return 0
+    peaks.read(everywhere=True)
+    return peaks.highest()[0]
