@@ -56,7 +56,7 @@ def test_what_fits_is_first_and_its_saving_is_to_the_byte(fix):
     assert first["margin_bytes"] == CARD * MIB - first["peak_device_bytes"] > 0
     assert first["how"] == "Do zero_grad." and first["step_time_ratio"] is None is first["step_time_range"]
     assert by_id(document)["foreach"]["outcome"] == "not_enough"
-    assert by_id(document)["foreach"]["saved_bytes"] == 100 * MIB
+    assert by_id(document)["foreach"]["saved_bytes"] is None  # that it is not enough the card has said, and something else is
     assert document["unchanged"]["missing_bytes"] == 1500 * MIB + (document["gpu"]["context_bytes"]) - CARD * MIB
     assert "title of zero_grad" in done.stderr and "Do zero_grad." in done.stderr
     assert 'tonnage fix --apply "zero_grad" --gpu rtx3060 --memory 1GiB' in " ".join(done.stderr.split())
@@ -321,6 +321,13 @@ def test_the_page_shows_everything_that_was_tried(fix, tonnage, schema):
             assert shown[name][key] == change[key], (name, key)
     assert shown["zero_grad"]["saved_bytes"] == 800 * MIB and shown["zero_grad"]["enough"]
     assert shown["zero_grad"]["title"] == "title of <b>zero_grad</b> & more"
+    assert (shown["foreach"]["outcome"], shown["foreach"]["saved_bytes"]) == ("not enough", None)  # something else is
+
+
+def test_the_page_says_what_broke_the_program(fix, tonnage, schema):
+    wish = {"base": 1500, "saves": {"foreach": 100}, "breaks": ["no_grad"], "possible": [row("foreach", "same_up_to_rounding"), row("no_grad")]}
+    done, document = fix(wish, "--html", "list.html")
+    shown = {change["id"]: change for change in page_of(tonnage, schema, "list.html")["fix"]["changes"]}
     assert (shown["foreach"]["outcome"], shown["foreach"]["saved_bytes"]) == ("not enough", 100 * MIB)
     assert (shown["no_grad"]["outcome"], shown["no_grad"]["saved_bytes"]) == ("broke the program", None)
 

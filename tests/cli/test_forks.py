@@ -118,7 +118,7 @@ def test_what_a_fork_alone_takes_is_no_saving_and_no_loss(fix, program, more):
                     "if library.here != os.getpid() and os.environ.get('TONNAGE_CHANGES') == 'foreach':\n"
                     "    wish = __import__('json').loads(sys.argv[1]); wish['base'] += %d\n"
                     "    sys.argv[1] = __import__('json').dumps(wish)" % more,
-                    wish={**WISH, "saves": {"zero_grad": 800, "no_grad": 300}, "inert": ["foreach"]})  # fmt: skip
+                    wish={**WISH, "saves": {"zero_grad": 200, "no_grad": 300}, "inert": ["foreach"]})  # fmt: skip
     document = fix(words)
     assert document["not_forked_because"] is None and 1 < document["forked_trials"] <= document["trials"] - 2, document
     assert ("foreach", "no_help", 0) in [row[:3] for row in findings(document)], findings(document)
