@@ -226,24 +226,6 @@ def test_a_fast_forward_is_over_when_a_round_repeats(run_with, wheel):
     assert (seen, stopped, reason) == (11, "settled", 1)
 
 
-@pytest.mark.parametrize("long, leaves, asked", [
-    (1000, 0, "False False True"),  # the first round has brought the evaluation, the second one nothing
-    (0, 0, "False True True"),  # what it took long for has brought no peak: the update behind it is looked at, and no second evaluation
-    (0, 90000, "False False True"),  # it has brought one
-])  # fmt: skip
-def test_a_round_that_takes_long_is_not_gone_through_twice(run_with, wheel, long, leaves, asked):
-    done = run_with(wheel, PROGRAM.replace("use(3); fake_cuda.free(3)", "use(1); fake_cuda.free(1)") + QUICK % 0 + """
-import _tonnage_guest.settle as s
-s._PATIENCE, r._LONG_ROUND = 0, %d
-for epoch in range(3):
-    train()
-    print(s._steps.asked)
-    evaluate()
-    if epoch == 0 and %d: fake_cuda.use(%d); fake_cuda.free(%d)
-""" % (long, leaves, leaves, leaves), TONNAGE_STEPS="auto")
-    assert done.stdout.split() == asked.split(), done.stdout + done.stderr
-
-
 @pytest.mark.parametrize("news, expected", [("2,1", 7), ("2,5", 10)])
 def test_a_trial_is_over_a_round_behind_the_last_news_of_the_unchanged_program(run_with, wheel, news, expected):
     settings = {"TONNAGE_STEPS": "auto", "TONNAGE_TRIAL": "1", "TONNAGE_LAST_NEWS": news}

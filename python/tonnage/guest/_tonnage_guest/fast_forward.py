@@ -12,9 +12,6 @@ start of a training epoch to the start of the next one at the same place; epochs
 asked in a trial of `fix` once the unchanged program was ended so: in which of its epochs of training something new came last is
 known then (TONNAGE_LAST_NEWS), and the first round behind it that brings nothing ends the trial. One that began before that was known waits for it.
 
-A round that takes long, as one that draws pictures after each epoch does, is not gone through twice: where it has brought no new peak, the update of the
-next epoch tells what it has left behind, and that is the end.
-
 Invariant: nothing is shortened before begin() was called, but long evaluation loops that have settled.
 This part never asks to stop and never writes; settle.py and steps.py do.
 """
@@ -31,11 +28,9 @@ _QUIET_AGAIN = 1  # when the loop was gone through in the fast-forward before
 _MAX_BATCHES = 200  # of one evaluation loop
 _LONG_SECONDS = 20.0  # that one before any training is not waited for
 _QUIET_SECONDS = 4.0  # without anything new, with a whole round in them, until the fast-forward is over;
-_LONG_ROUND = 10.0  # seconds
 _QUIET_SHARE = 0.1  # or this share of the time so far, where that is longer
 _MAX_DATASETS = 256
 _MAX_TOLD = 40
-_PEAKS = 3  # of what _all_seen() returns: what is behind it
 _clock = time.monotonic
 
 _met = {}  # data sets that gave a batch in the fast-forward, by id
@@ -45,7 +40,7 @@ _told = []
 class _Rounds:
     """What the fast-forward has brought so far."""
 
-    __slots__ = ("seen", "quiet_since", "repeated", "known", "last_news", "over", "all_seen", "began", "is_last")
+    __slots__ = ("seen", "quiet_since", "repeated", "known", "last_news", "over", "all_seen")
 
     def __init__(self):
         self.seen = None  # what there was when something was new last
@@ -55,8 +50,6 @@ class _Rounds:
         self.last_news = 0  # epochs of training that had begun when that was new last
         self.over = False  # the program was ended since nothing new came
         self.all_seen = False  # it came to its own end
-        self.began = 0.0  # when the last training epoch did
-        self.is_last = False  # a long round has brought no new peak: only the update behind it is still looked at
 
 
 _rounds = _Rounds()
@@ -103,7 +96,6 @@ def begin(reason):
     """From now on epochs end early."""
     state.fast_forward = reason
     _rounds.seen, _rounds.quiet_since = _all_seen(), _clock()
-    _rounds.began = _rounds.quiet_since
     _note_news(_rounds.seen)
     epoch = epochs.current()
     if epoch is not None:
@@ -210,21 +202,11 @@ def _begin_epoch(iterator, frame):
 
 def _look_for_news(loop, seen):
     """An epoch begins: what has the last round brought?"""
-    now = _clock()
     if seen != _rounds.seen:
-        _rounds.seen, _rounds.quiet_since, _rounds.repeated, _rounds.is_last = seen, now, False, False
+        _rounds.seen, _rounds.quiet_since, _rounds.repeated = seen, _clock(), False
     elif seen == loop.seen and (loop.trains or not state.trains):
         _rounds.repeated = True
-    if loop.trains:
-        if _was_long_and_brought_no_peak(loop, seen, now):
-            _rounds.is_last, _rounds.quiet_since, _rounds.last_news = True, _rounds.began, _trainings() - 1
-        _rounds.began = now
     loop.seen = seen
-
-
-def _was_long_and_brought_no_peak(loop, seen, now):
-    """Of the round that ends as an epoch of a loop that trains begins; one that has brought nothing at all needs no such look."""
-    return loop.seen not in (None, seen) and seen[_PEAKS:] == loop.seen[_PEAKS:] and now - _rounds.began >= _LONG_ROUND
 
 
 def _note_news(seen):
@@ -281,8 +263,6 @@ def _evaluation_alone(epoch):
 def _end(epoch):
     epoch.ended = True
     _note_end(epoch, epoch.batches)
-    if _rounds.is_last and epoch.loop.trains:
-        _rounds.repeated = _all_seen()[_PEAKS:] == _rounds.seen[_PEAKS:]
     return True
 
 
