@@ -66,10 +66,10 @@ GUEST = pathlib.PurePath("python/tonnage/guest/_tonnage_guest")
 # What happens goes from the sensors by events.py to the recorders, and policy decides by what these know; boot.py sees all.
 GUEST_LAYERS = {
     "ground": """cellnames data_notes draws events forks frames generated guard held image_sizes imports ledger lengths looks metadata methods memory_log news origin padding relayed
-              pages predicates recode record references state torchapi virtual weights""",
+              pages predicates reckoned recode record references state torchapi virtual weights""",
     "sensors": """absent again backward calls cells compiling downloads fetched files four_bits generation init launching library_memory loaders made_data made_sets made_tables optimizers ports pretrained trackers uncompiled uploads
                values""",
-    "recorders": """ahead cell_holders collectives copies earlier epochs facts gathered graph growth history holds host inputs left let_go loaded oom peaks phases recomputed
+    "recorders": """ahead cell_holders collectives copies earlier epochs facts gathered graph growth history holds host inputs left let_go loaded oom peaks phases later_rounds recomputed
                  ranks reads regions retainers shapes trainings unused usage work zero""",
     "policy": "cell_loops consumers document ending imported fast_forward serving settle step_growth steps trainers workers worst_first",
     "boot": "boot points",

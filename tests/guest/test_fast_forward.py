@@ -346,3 +346,49 @@ def test_what_is_filled_before_training_is_no_growth(run_with, wheel):
 def test_inference(run_with, wheel):
     done = run_with(wheel, HEAD + LOADERS + "print(evaluate())", TONNAGE_STEPS="auto")
     assert 8 <= int(done.stdout) < 20 and steps(done)["unit"] == "loader"
+
+
+# Rounds of so many seconds, by a clock of the test.
+ROUNDS = """
+import _tonnage_guest.fast_forward as fast_forward
+now = [1000.0]
+fast_forward._clock = lambda: now[0]
+def go(rounds, late):
+    for epoch in range(rounds):
+        train()
+        now[0] += %s
+        if epoch == late: fake_cuda.use(300); fake_cuda.free(300)
+"""
+
+
+@pytest.mark.parametrize(
+    "seconds, call, expected",
+    [
+        (0.05, "go(100000, 99000)", 12),  # nothing can come in the four seconds
+        (0.05, "go(100000, 60)", 73),  # it comes within them, and brings something
+        (0.05, "go(100000, 200)", 213),  # after ten, because the text says so
+        (0.05, "go(100000, 400)", 12),  # after twenty
+        (1.0, "go(100000, 99000)", 12),
+        (0.05, "while True: train(); now[0] += 0.05", 90),  # no text
+    ],
+)
+def test_rounds_are_gone_through_as_far_as_the_text_says(run_with, wheel, seconds, call, expected):
+    """10 steps until settled, then one a round."""
+    seen, stopped, _ = stop_after(run_with, wheel, LOADERS + ROUNDS % seconds + call, TONNAGE_STEPS="auto")
+    assert (seen, stopped) == (expected, "settled")
+
+
+@pytest.mark.parametrize("rounds", [60, 20])
+def test_the_end_of_the_loop_is_waited_for_where_it_comes_in_time(run_with, wheel, rounds):
+    done = run_with(wheel, PROGRAM + ROUNDS % 0.05 + "go(%d, -1); print('the end')" % rounds, TONNAGE_STEPS="auto")
+    assert done.stdout == "the end\n" and steps(done)["seen"] == 10 + rounds - 1 and done.words[3] == 0
+
+
+def test_what_was_not_waited_for_is_told(run_with, wheel):
+    done = run_with(wheel, PROGRAM + ROUNDS % 0.05 + """
+import _tonnage_guest.settle
+_tonnage_guest.settle._PATIENCE = 0
+go(700, 690)
+""", TONNAGE_STEPS="auto")
+    line = (PROGRAM + ROUNDS)[:(PROGRAM + ROUNDS).index("        if epoch == late")].count("\n") + 1
+    assert f"program.py:{line}: what round 691 of this loop is the first to do (epoch == late)" in steps(done)["not_seen"]

@@ -66,6 +66,7 @@ Recorders
     inputs    which tensors are inputs
     shapes    shapes of inputs, where they can be seen for nothing
     epochs    loops over data loaders, and their epochs
+    later_rounds  what later rounds of a loop do that none has done, from its text
     growth    memory that grows by the same amount each time
     facts     what the program does about its memory already
     usage    calls that say more: zero_grad, empty_cache, pin_memory, deleted modules, warnings

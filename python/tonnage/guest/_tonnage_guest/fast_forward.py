@@ -12,14 +12,18 @@ start of a training epoch to the start of the next one at the same place; epochs
 asked in a trial of `fix` once the unchanged program was ended so: in which of its epochs of training something new came last is
 known then (TONNAGE_LAST_NEWS), and the first round behind it that brings nothing ends the trial. One that began before that was known waits for it.
 
+Where the text of the program's loop tells what its later rounds will do (later_rounds.py), nobody waits for what cannot come in that time, and somewhat
+longer for what does: the epoch in which a backbone is unfrozen.
+
 Invariant: nothing is shortened before begin() was called, but long evaluation loops that have settled.
 This part never asks to stop and never writes; settle.py and steps.py do.
 """
 
+import ast
 import sys
 import time
 
-from . import consumers, epochs, frames, growth, guard, origin, trainers
+from . import consumers, epochs, frames, growth, guard, later_rounds, origin, trainers
 from .state import settings, state
 
 _QUIET = 8  # batches of an evaluation loop that bring nothing new, until it ends,
@@ -28,7 +32,10 @@ _QUIET_AGAIN = 1  # when the loop was gone through in the fast-forward before
 _MAX_BATCHES = 200  # of one evaluation loop
 _LONG_SECONDS = 20.0  # that one before any training is not waited for
 _QUIET_SECONDS = 4.0  # without anything new, with a whole round in them, until the fast-forward is over;
-_QUIET_SHARE = 0.1  # or this share of the time so far, where that is longer
+_QUIET_SHARE = 0.1  # or this share of the time so far, where that is longer;
+_ROUNDS = 3  # that bring nothing new, until the program's text is asked what may come
+_EXPECTING_SECONDS = 15.0  # where the program's text says that something new comes within them
+_MAX_LOOKS = 2  # at the text, until something is new
 _MAX_DATASETS = 256
 _MAX_TOLD = 40
 _clock = time.monotonic
@@ -40,16 +47,34 @@ _told = []
 class _Rounds:
     """What the fast-forward has brought so far."""
 
-    __slots__ = ("seen", "quiet_since", "repeated", "known", "last_news", "over", "all_seen")
+    __slots__ = ("seen", "quiet_since", "repeated", "known", "last_news", "over", "all_seen", "outlook", "looks", "began", "pace")
 
     def __init__(self):
         self.seen = None  # what there was when something was new last
         self.quiet_since = 0.0  # when that was
-        self.repeated = False  # a whole round has brought nothing new
+        self.repeated = 0  # whole rounds that have brought nothing new
         self.known = None  # what there was when an epoch began last, before the fast-forward, too
         self.last_news = 0  # epochs of training that had begun when that was new last
         self.over = False  # the program was ended since nothing new came
         self.all_seen = False  # it came to its own end
+        self.outlook = None  # what later rounds do, by the text of their loop; None where that does not tell
+        self.looks = 0  # how often that was looked at since something was new
+        self.began = self.pace = 0.0  # when the last round began, and how many seconds the one before took
+
+    def start_again(self, seen):
+        """Something new has come."""
+        self.seen, self.quiet_since, self.repeated = seen, _clock(), 0
+        self.outlook, self.looks = None, 0
+
+    def quiet_enough(self):
+        """True when nothing new has come for long enough, or nothing can that would come in time."""
+        now = _clock()
+        quiet, enough = now - self.quiet_since, max(_QUIET_SECONDS, _QUIET_SHARE * (now - (state.last_import or state.started)))
+        if self.outlook is None or self.repeated < _ROUNDS:
+            return quiet >= enough
+        if self.pace * self.outlook.until_new(first=True) <= _EXPECTING_SECONDS - quiet:
+            return False
+        return quiet >= enough or self.pace * min(self.outlook.left(), self.outlook.until_new()) > enough - quiet
 
 
 _rounds = _Rounds()
@@ -95,7 +120,7 @@ def possible():
 def begin(reason):
     """From now on epochs end early."""
     state.fast_forward = reason
-    _rounds.seen, _rounds.quiet_since = _all_seen(), _clock()
+    _rounds.start_again(_all_seen())
     _note_news(_rounds.seen)
     epoch = epochs.current()
     if epoch is not None:
@@ -122,8 +147,9 @@ def over():
     if settings.news_epoch is not None:
         _rounds.over = _trainings() > settings.news_epoch
         return _rounds.over
-    now = _clock()
-    _rounds.over = now - _rounds.quiet_since >= max(_QUIET_SECONDS, _QUIET_SHARE * (now - (state.last_import or state.started)))
+    _rounds.over = _rounds.quiet_enough()
+    if _rounds.over and _rounds.outlook is not None:
+        _tell_of(_rounds.outlook.next_new(first=True))
     return _rounds.over
 
 
@@ -196,17 +222,37 @@ def _begin_epoch(iterator, frame):
     seen = _all_seen()
     _note_news(seen)
     if state.fast_forward is not None:
-        _look_for_news(epoch.loop, seen)
+        _look_for_news(epoch.loop, seen, frame)
     return epoch
 
 
-def _look_for_news(loop, seen):
+def _look_for_news(loop, seen, frame):
     """An epoch begins: what has the last round brought?"""
     if seen != _rounds.seen:
-        _rounds.seen, _rounds.quiet_since, _rounds.repeated = seen, _clock(), False
+        _rounds.start_again(seen)
     elif seen == loop.seen and (loop.trains or not state.trains):
-        _rounds.repeated = True
+        _rounds.repeated += 1
+        if settings.news_epoch is None and not settings.news_waits:
+            _look_ahead(frame)
     loop.seen = seen
+
+
+def _look_ahead(frame):
+    """A round begins as the last one did: what does the program's text say of those that follow?"""
+    _rounds.pace = _clock() - _rounds.began
+    if _rounds.outlook is not None and not _rounds.outlook.goes_on(frame):
+        _rounds.outlook = None
+    if _rounds.outlook is None and _rounds.looks < _MAX_LOOKS:
+        _rounds.looks += 1
+        _rounds.outlook = later_rounds.look(frame)
+    _rounds.began = _clock()
+
+
+def _tell_of(news):
+    """The program's text says what comes in a later round."""
+    if news is not None:
+        place = origin.short({"file": origin.absolute(news.file), "line": news.test.lineno})
+        tell("%s: what round %s of this loop is the first to do (%s)" % (place, "{:,}".format(news.round), ast.unparse(news.test)))
 
 
 def _note_news(seen):

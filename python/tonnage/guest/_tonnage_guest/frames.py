@@ -6,6 +6,7 @@ itself installed (`python -m pkg`) has no such frame: its innermost frame outsid
 taken then.
 """
 
+import inspect
 import sys
 import threading
 
@@ -119,6 +120,17 @@ def strip_own(trace):
         entry.tb_next = after
         entry = after
     return trace
+
+
+def variables(frame):
+    """A frame's variables. A function's f_locals is a copy before Python 3.13, which would keep the tensors in it alive: it is emptied again."""
+    found = frame.f_locals
+    if not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        return found
+    result = dict(found)
+    if sys.version_info < (3, 13):
+        found.clear()
+    return result
 
 
 def file_of(frame):

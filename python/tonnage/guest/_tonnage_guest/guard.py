@@ -35,7 +35,7 @@ SENSORS = (
     ("reads", ("reads", "assumptions"), "values that were read back and that no kernel computed are not listed"),
     ("usage", ("usage", "retainers"), "advice on zero_grad, empty_cache and pinned memory is missing"),
     ("facts", ("facts",), "advice may name what the program does already"),
-    ("loaders", ("fast_forward", "epochs", "loaders", "consumers", "trainers", "workers", "again"), "epochs are not ended early, so the run takes longer"),
+    ("loaders", ("fast_forward", "epochs", "later_rounds", "reckoned", "loaders", "consumers", "trainers", "workers", "again"), "epochs are not ended early, so the run takes longer"),
     ("host_memory", ("host",), "what the workers of data loaders hold ready may be missing from --host-memory"),
     ("lengths", ("ahead", "lengths", "looks", "padding", "worst_first"), "longer inputs that come later are not known, and --inputs has no effect"),
     ("values", ("values", "generation"), "computed values are zero where a likely value is given otherwise"),
