@@ -367,7 +367,7 @@ def go(rounds, late):
         (0.05, "go(100000, 99000)", 12),  # nothing can come in the four seconds
         (0.05, "go(100000, 60)", 73),  # it comes within them, and brings something
         (0.05, "go(100000, 200)", 213),  # after ten, because the text says so
-        (0.05, "go(100000, 400)", 12),  # after twenty
+        (0.05, "go(100000, 700)", 12),  # after 35: more than a quarter of the time limit
         (1.0, "go(100000, 99000)", 12),
         (0.05, "while True: train(); now[0] += 0.05", 90),  # no text
     ],
@@ -391,4 +391,4 @@ _tonnage_guest.settle._PATIENCE = 0
 go(700, 690)
 """, TONNAGE_STEPS="auto")
     line = (PROGRAM + ROUNDS)[:(PROGRAM + ROUNDS).index("        if epoch == late")].count("\n") + 1
-    assert f"program.py:{line}: what round 691 of this loop is the first to do (epoch == late)" in steps(done)["not_seen"]
+    assert f"program.py:{line}: what round 691 of this loop is the first to do (epoch == late), some 39 s away: --seconds 160 waits for it" in steps(done)["not_seen"]

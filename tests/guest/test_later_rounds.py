@@ -104,6 +104,7 @@ def test_functions_that_are_given_it(tmp_path):
         ("def f(*a): print(a)\nfor epoch in range(9):\n    train(); f(*[epoch])", None),
         ("def f(a): return f(a)\nfor epoch in range(9):\n    train()\n    if epoch < 0: f(epoch)", []),
         ("g = functools.partial(do, 1)\nfor epoch in range(9):\n    train(); x = [0.0]; x[0] = 1.0 * epoch", []),
+        ("tqdm = do\nfor epoch in range(9):\n    p = tqdm(desc=epoch)\n    p = tqdm(desc=epoch)\n    state = {'epoch': epoch}\n    train()", []),
         ("def shown():\n    if epoch == 6: do()\nfor epoch in range(9):\n    train(); shown()", [(7, True)]),
         ("def shown(epoch):\n    if epoch == 6: do()\nfor epoch in range(9):\n    train(); shown(0)", []),
     ],

@@ -20,6 +20,7 @@ This part never asks to stop and never writes; settle.py and steps.py do.
 """
 
 import ast
+import math
 import sys
 import time
 
@@ -34,7 +35,7 @@ _LONG_SECONDS = 20.0  # that one before any training is not waited for
 _QUIET_SECONDS = 4.0  # without anything new, with a whole round in them, until the fast-forward is over;
 _QUIET_SHARE = 0.1  # or this share of the time so far, where that is longer;
 _ROUNDS = 3  # that bring nothing new, until the program's text is asked what may come
-_EXPECTING_SECONDS = 15.0  # where the program's text says that something new comes within them
+_EXPECTING_SHARE = 0.25  # or this share of the time limit, where the program's text says that something new comes within it
 _MAX_LOOKS = 2  # at the text, until something is new
 _MAX_DATASETS = 256
 _MAX_TOLD = 40
@@ -59,22 +60,23 @@ class _Rounds:
         self.all_seen = False  # it came to its own end
         self.outlook = None  # what later rounds do, by the text of their loop; None where that does not tell
         self.looks = 0  # how often that was looked at since something was new
-        self.began = self.pace = 0.0  # when the last round began, and how many seconds the one before took
+        self.began = self.pace = None  # when the last round began, and how many seconds the one before took, where that brought nothing new, too
 
     def start_again(self, seen):
         """Something new has come."""
         self.seen, self.quiet_since, self.repeated = seen, _clock(), 0
-        self.outlook, self.looks = None, 0
+        self.outlook, self.looks, self.began, self.pace = None, 0, None, None
 
     def quiet_enough(self):
         """True when nothing new has come for long enough, or nothing can that would come in time."""
         now = _clock()
         quiet, enough = now - self.quiet_since, max(_QUIET_SECONDS, _QUIET_SHARE * (now - (state.last_import or state.started)))
-        if self.outlook is None or self.repeated < _ROUNDS:
+        if self.outlook is None or self.pace is None:
             return quiet >= enough
-        if self.pace * self.outlook.until_new(first=True) <= _EXPECTING_SECONDS - quiet:
+        if self.pace * self.outlook.until_new(first=True) <= _EXPECTING_SHARE * settings.seconds - quiet:
             return False
-        return quiet >= enough or self.pace * min(self.outlook.left(), self.outlook.until_new()) > enough - quiet
+        in_time = self.pace * min(self.outlook.left(), self.outlook.until_new()) <= enough - quiet
+        return quiet >= enough or (self.repeated >= _ROUNDS and not in_time)
 
 
 _rounds = _Rounds()
@@ -239,7 +241,7 @@ def _look_for_news(loop, seen, frame):
 
 def _look_ahead(frame):
     """A round begins as the last one did: what does the program's text say of those that follow?"""
-    _rounds.pace = _clock() - _rounds.began
+    _rounds.pace = _clock() - _rounds.began if _rounds.began is not None else None
     if _rounds.outlook is not None and not _rounds.outlook.goes_on(frame):
         _rounds.outlook = None
     if _rounds.outlook is None and _rounds.looks < _MAX_LOOKS:
@@ -252,7 +254,10 @@ def _tell_of(news):
     """The program's text says what comes in a later round."""
     if news is not None:
         place = origin.short({"file": origin.absolute(news.file), "line": news.test.lineno})
-        tell("%s: what round %s of this loop is the first to do (%s)" % (place, "{:,}".format(news.round), ast.unparse(news.test)))
+        seconds = _rounds.pace * _rounds.outlook.until_new(first=True) + _QUIET_SECONDS
+        wish = 10 * math.ceil(seconds / _EXPECTING_SHARE / 10)
+        tell("%s: what round %s of this loop is the first to do (%s), some %s s away: --seconds %d waits for it" % (
+            place, _count(news.round), ast.unparse(news.test), _count(math.ceil(seconds)), wish))  # fmt: skip
 
 
 def _note_news(seen):
@@ -332,3 +337,7 @@ def _distributed():
         return distributed is not None and distributed.is_initialized() and distributed.get_world_size() > 1
     except Exception:
         return False
+
+
+def _count(number):
+    return "{:,}".format(number)

@@ -25,7 +25,7 @@ _MAX_FUNCTIONS = 60
 _MAX_FRAMES = 40
 _SAYS_ONLY = {"print", "info", "debug", "warning", "log", "write", "flush", "close", "append", "add_scalar", "add_scalars", "add_histogram", "format",
               "set_description", "set_postfix", "update", "time", "join", "item", "save", "makedirs", "mkdir", "state_dict", "str", "savefig",
-              "dump", "exists", "len", "round", "tqdm", "strftime"}  # fmt: skip
+              "dump", "exists", "tqdm", "trange", "strftime"}  # fmt: skip
 _OF_OPTIMIZERS = {"lr", "initial_lr", "lr_scale", "weight_decay", "momentum", "betas"}  # of param_group[...]
 _OF_LOOPS = {"step", "set_epoch"}  # of torch's schedulers and samplers
 _FETCHES = {"__next__", "__iter__"}
@@ -123,9 +123,19 @@ def _enclosing(frame):
     return innermost if isinstance(innermost, ast.For) else None
 
 
-def _formats(node):
-    """True for "..." % values."""
-    return isinstance(node, ast.BinOp) and isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
+def _is_text(node):
+    """True for texts, `"..." % values` and dictionaries (what is saved)."""
+    percent = isinstance(node, ast.BinOp) and isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
+    return percent or isinstance(node, (ast.JoinedStr, ast.Dict))
+
+
+def _is_told(value):
+    """True for an expression of which nothing but a text, a progress bar or a dictionary comes."""
+    return _is_text(value) or (isinstance(value, ast.Call) and _name(value.func) in _SAYS_ONLY)
+
+
+def _name(function):
+    return getattr(function, "attr", getattr(function, "id", None))
 
 
 def _is_torchs(called):
@@ -169,13 +179,14 @@ class _Tests:
         nodes = [node for statement in body for node in _own_nodes(statement)]
         for node in nodes:
             if isinstance(node, ast.Assign) and _mentions(node.value, names):
-                self._derive(node, scope, names)
+                if not _is_told(node.value):
+                    self._derive(node, scope, names)
                 allowed.update(map(id, ast.walk(node.value)))
         for node in nodes:
             if isinstance(node, (ast.If, ast.IfExp, ast.While)) and _mentions(node.test, names):
                 self.rows.append((node.test, [*_listed(node.body), *_listed(node.orelse)], scope, file))
                 allowed.update(map(id, ast.walk(node.test)))
-            elif isinstance(node, (ast.JoinedStr, ast.Dict)) or _formats(node):
+            elif _is_text(node):
                 allowed.update(map(id, ast.walk(node)))
             elif isinstance(node, ast.Call) and any(_mentions(part, names) for part in _arguments(node)):
                 self._follow(node, scope, names, depth)
@@ -208,11 +219,11 @@ class _Tests:
 
     def _follow(self, call, scope, names, depth):
         """A function that is given the variable: of the program, its tests count; of torch, it may make tensors by it."""
-        name = getattr(call.func, "attr", getattr(call.func, "id", None))
+        name = _name(call.func)
         try:
             called = _callee(call, scope)
         except reckoned.Unknown:
-            if name in _SAYS_ONLY or isinstance(getattr(call.func, "value", None), (ast.Constant, ast.JoinedStr)):
+            if name in _SAYS_ONLY or name in _OF_LOOPS or isinstance(getattr(call.func, "value", None), (ast.Constant, ast.JoinedStr)):
                 return
             raise
         function = _python_function(called)
@@ -320,7 +331,7 @@ def _is_harmless(statement):
         return False  # a size, a flag
     if not isinstance(statement, (ast.Assign, ast.Expr, ast.Pass)):
         return False
-    return all(getattr(call.func, "attr", getattr(call.func, "id", None)) in _SAYS_ONLY for call in calls)
+    return all(_name(call.func) in _SAYS_ONLY for call in calls)
 
 
 # ---- texts ----
@@ -330,7 +341,7 @@ def _range_of(expression, scope):
     """The range that a loop goes through, also within tqdm; or None."""
     try:
         if isinstance(expression, ast.Call):
-            called = getattr(expression.func, "attr", getattr(expression.func, "id", None))
+            called = _name(expression.func)
             if called in ("range", "trange") and expression.args:
                 return range(*(reckoned.value(part, scope) for part in expression.args))
             return _range_of(expression.args[0], scope) if called == "tqdm" and expression.args else None
