@@ -373,6 +373,52 @@ def test_only_the_blocks_of_a_sequential_that_holds_more_are_checkpointed(on_cpu
     assert before.stdout == after.stdout == patched.stdout
 
 
+STAGES = """
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.Linear(4, 8), nn.Linear(8, 2)
+            self.layer1, self.layer2, self.layer3, self.layer4 = (nn.Sequential(*(Block() for _ in range(n))) for n in (3, 4, 6, 3))
+            for block in self.layer4:
+                block.one, block.two = nn.Linear(8, 200), nn.Linear(200, 8)  # the last stage has most parameters
+
+        def forward(self, x):
+            return self.last(self.layer4(self.layer3(self.layer2(self.layer1(self.first(x))))))
+
+    model = Model()
+"""
+
+
+def test_of_a_resnet_all_blocks_are_checkpointed(on_cpu):
+    """The first and the last stage of a ResNet-50 are of one kind, and hold most of its parameters: they are not its blocks."""
+    program = GRADIENTS % "nn.LayerNorm(8)"
+    start = program.index("    model = nn.Sequential")
+    program = program[:start] + STAGES.strip("\n") + program[program.index("\n", start):]
+    assert on_cpu(program, "checkpoint").change("checkpoint")["effective"] == 16
+
+
+def test_an_optimizer_of_the_programs_own_is_made_where_it_is_called(on_cpu):
+    program = GRADIENTS % "nn.LayerNorm(8)"
+    made = next(line for line in program.split("\n") if "torch.optim." in line)
+    own = made[:len(made) - len(made.lstrip())]
+    lines = ["class Own(torch.optim.SGD):", "    def __init__(self, params):", "        super().__init__(params, 0.1)"]
+    changed = program.replace(made, "\n".join(own + line for line in [*lines, made.split("=")[0].strip() + " = Own(model.parameters())"]))
+    entry = on_cpu(changed, "checkpoint").change("checkpoint")
+    assert entry["effective"] == 4 and "Own(model.parameters())" in entry["patch"].split("block.forward")[-1], entry["patch"]
+    assert on_cpu(changed).stdout == on_cpu(changed, patch=entry["patch"]).stdout
+
+
+def test_a_model_that_is_traced_is_not_checkpointed_meanwhile(on_cpu):
+    program = GRADIENTS % "nn.LayerNorm(8)"
+    made = next(line for line in program.split("\n") if "torch.optim." in line)
+    traced = program.replace(made, made + "\n" + made[:len(made) - len(made.lstrip())] + "torch.jit.trace(model, torch.ones(2, 4))")
+    entry = on_cpu(traced, "checkpoint").change("checkpoint")
+    assert entry["effective"] == 4 and "is_tracing" in entry["patch"]
+    assert "is_tracing" not in on_cpu(program, "checkpoint").change("checkpoint")["patch"]
+    before, patched = on_cpu(traced), on_cpu(traced, patch=entry["patch"])
+    assert before.stdout == patched.stdout and patched.status == 0, patched.stderr
+
+
 NUMBERED = """
     class Model(nn.Module):
         def __init__(self):

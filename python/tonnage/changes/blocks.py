@@ -19,8 +19,15 @@ def of(root):
                     kinds.setdefault(_kind(child), []).append(("%s.%s" % (name, key) if name else key, child))
     repeated = [found for found in map(_outermost, kinds.values()) if len(found) > 1]
     heaviest = max(repeated, key=_weight, default=[])
-    around = [found for found in repeated if found is not heaviest and 2 * _weight(_inside(heaviest, found)) > _weight(heaviest)]
+    around = [found for found in repeated if found is not heaviest and _holds_most(found, heaviest)]
     return max(around, key=_weight, default=heaviest)
+
+
+def _holds_most(found, others):
+    """True when most of the others are parts of these, by their number and by their parameters: the first and the last stage of a ResNet-50 are of one
+    kind and have most of its parameters, and six of its sixteen blocks."""
+    inside = _inside(others, found)
+    return 2 * len(inside) > len(others) and 2 * _weight(inside) > _weight(others)
 
 
 def _inside(found, others):

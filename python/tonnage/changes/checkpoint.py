@@ -38,6 +38,7 @@ class _Checkpoint:
         self.unnamed = False  # a module is computed again that no patch can name: part of what was tried is no patch
         self.written = set()  # (id of a statement, name of the module in front of it): a training that begins again makes no second patch
         self.defined_at = set()  # ids of statements that frozen_statistics() stands in front of
+        self.traced = False  # by torch.jit.trace, in which nothing is checkpointed
         self.handle = []
         self.computed_again = weakref.WeakSet()  # parts of the blocks
         self.watched = moving_state.Watch(change, self.moves)
@@ -46,6 +47,7 @@ class _Checkpoint:
         guarded = self.change.guarded
         self.handle.append(hooks.before_forward(guarded(self.called)))
         hooks.on_optimizer(guarded(self.note_optimizer))
+        hooks.on_trace(guarded(self.note_trace))
         arguments.hugging_face(self.change, self.for_hugging_face)
 
     def for_hugging_face(self, fields):
@@ -59,6 +61,9 @@ class _Checkpoint:
     def handle_out(self):
         for handle in self.handle:
             hooks.release(handle)
+
+    def note_trace(self):
+        self.traced = True
 
     def note_optimizer(self, optimizer, frame):
         place = hooks.place(frame)
@@ -88,7 +93,7 @@ class _Checkpoint:
             own = "%s(%s)" % (own, ", ".join("%s=%r" % pair for pair in words.items()))
         else:
             for name, block in chosen:
-                _apply(torch, block)
+                _apply(torch, block, self.traced)
         place = hooks.place(frame)
         kind = type(found[0][1]).__name__
         moving = next((part for name, block in chosen for part in [moving_state.of(block)] if part is not None), None)
@@ -160,16 +165,25 @@ class _Checkpoint:
             chosen = 'm for m in %s.modules() if type(m).__name__ == "%s"' % (name, kind.__name__)
             loop = "for block in [%s]%s:" % (chosen, every)
         norms = any(isinstance(m, torch.nn.modules.batchnorm._BatchNorm) for _, b in found for m in b.modules())
-        if not norms:
-            return [loop, "    block.forward = functools.partial(",
-                    "        torch.utils.checkpoint.checkpoint, block.forward, use_reentrant=False)"]
-        defined = [] if id(statement) in self.defined_at else [*_FROZEN, ""]
+        helpers = [*([*_UNTRACED, ""] if self.traced else []), *([*_FROZEN, ""] if norms else [])]
+        defined = [] if id(statement) in self.defined_at else helpers
         self.defined_at.add(id(statement))
-        return defined + [loop, "    block.forward = functools.partial(",
-                          "        torch.utils.checkpoint.checkpoint, block.forward, use_reentrant=False,",
-                          "        context_fn=frozen_statistics(block))"]
+        function = "checkpointed" if self.traced else "torch.utils.checkpoint.checkpoint"
+        start = "        %s, block.forward, use_reentrant=False" % function
+        if not norms:
+            return [*defined, loop, "    block.forward = functools.partial(", start + ")"]
+        return [*defined, loop, "    block.forward = functools.partial(", start + ",", "        context_fn=frozen_statistics(block))"]
 
 
+_UNTRACED = '''\
+def checkpointed(forward, *args, **kwargs):
+    """Not while torch.jit.trace runs the model: its checks would find another graph each time."""
+    if torch.jit.is_tracing():
+        del kwargs["use_reentrant"]
+        kwargs.pop("context_fn", None)
+        return forward(*args, **kwargs)
+    return torch.utils.checkpoint.checkpoint(forward, *args, **kwargs)
+'''.rstrip().split("\n")
 _FROZEN = '''\
 def frozen_statistics(block):
     """Batch normalisation moves its running statistics in forward only, not when backward computes it again."""
@@ -192,17 +206,17 @@ def frozen_statistics(block):
 '''.rstrip().split("\n")
 
 
-def _apply(torch, block):
+def _apply(torch, block, traced):
     import functools
 
-    import torch.utils.checkpoint as checkpoint
+    import torch.utils.checkpoint
 
-    more = {}
+    more, names = {}, {"torch": torch}
+    exec("\n".join([*_FROZEN, *_UNTRACED]), names)
     if any(isinstance(module, torch.nn.modules.batchnorm._BatchNorm) for module in block.modules()):
-        names = {"torch": torch}
-        exec("\n".join(_FROZEN), names)
         more["context_fn"] = names["frozen_statistics"](block)
-    block.forward = functools.partial(checkpoint.checkpoint, block.forward, use_reentrant=False, **more)
+    function = names["checkpointed"] if traced else torch.utils.checkpoint.checkpoint
+    block.forward = functools.partial(function, block.forward, use_reentrant=False, **more)
 
 
 def _own_method(root):

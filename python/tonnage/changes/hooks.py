@@ -423,7 +423,8 @@ def release(handle):
 
 
 def on_optimizer(callback):
-    """callback(optimizer, frame) when an optimizer of torch is made, before it has parameters."""
+    """callback(optimizer, frame) when an optimizer of torch is made, before it has parameters; the frame is the one that makes it, not its own
+    __init__, which may be the program's."""
 
     def watch(module):
         cls = module.Optimizer
@@ -431,12 +432,36 @@ def on_optimizer(callback):
 
         @functools.wraps(original)
         def __init__(self, *args, **kwargs):
-            _all("optimizer", self, sys._getframe(1))
+            frame = sys._getframe(1)
+            while frame.f_back is not None and _is_init_of(frame, self):
+                frame = frame.f_back
+            _all("optimizer", self, frame)
             original(self, *args, **kwargs)
 
         cls.__init__ = __init__
 
     _add("optimizer", callback, lambda: imports.watch("torch.optim.optimizer", watch))
+
+
+def _is_init_of(frame, made):
+    code = frame.f_code
+    return code.co_name == "__init__" and code.co_argcount > 0 and value_of(frame, code.co_varnames[0]) is made
+
+
+def on_trace(callback):
+    """callback() before a module or a function is traced by torch.jit.trace (tensorboard's add_graph does)."""
+
+    def watch(module):
+        original = module.trace
+
+        @functools.wraps(original)
+        def trace(*args, **kwargs):
+            _all("trace")
+            return original(*args, **kwargs)
+
+        module.trace = trace
+
+    _add("trace", callback, lambda: imports.watch("torch.jit", watch))
 
 
 def on_moved(callback):
