@@ -76,6 +76,7 @@ struct tn_fixes {
 	char *own_error; /* with which the program ends by itself where memory is enough; NULL: it does not */
 	bool wrong;      /* it is no want of room, and none of the changes remedies it: the advice comes before the list */
 	char *command, *card_options; /* to be typed again */
+	char *unseen;                 /* of a program that fits: what that does not speak of; NULL: nothing */
 	char *deciding;               /* of several commands (--then), the one that does not fit; NULL: there is one */
 	struct tn_secrets *secrets;   /* that the program was started with */
 	int64_t margin_wanted;

@@ -58,6 +58,7 @@ tn__fixes_free(struct tn_fixes *fixes)
 	free(fixes->why_at);
 	free(fixes->command);
 	free(fixes->card_options);
+	free(fixes->unseen);
 	free(fixes->deciding);
 	tn__secrets_free(fixes->secrets);
 	*fixes = (struct tn_fixes){ 0 };
@@ -149,7 +150,8 @@ verdict(const struct tn_fixes *fixes)
 static json_t *
 unchanged(const struct tn_fixes *fixes)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "command", tn__json_text(fixes->deciding),
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "command", tn__json_text(fixes->deciding),
+	                 "not_seen", tn__json_text(fixes->unseen),
 	                 "host_memory_bytes", tn__json_figure(fixes->host_memory), "needed_bytes",
 	                 tn__json_figure(fixes->need), "missing_bytes", tn__json_figure(fixes->missing), "smallest_gpu",
 	                 tn__json_text(fixes->smallest_gpu), "cause", tn__json_text(fixes->cause), "why",

@@ -90,6 +90,8 @@ say_card(const struct tn_printer *printer, const struct tn_fixes *fixes)
 {
 	char title[TN_WORDS_ROOM], *why = tn__fixes_why(fixes), *own_error = tn__fixes_own_error(fixes);
 	tn__say(printer, fixes->fits_unchanged ? TN_TINT_GOOD : TN_TINT_BAD, 0, "%s", tn__fixes_title(fixes, title));
+	if (fixes->unseen != NULL)
+		tn__say(printer, TN_TINT_NONE, 2, "Not seen: %s", fixes->unseen);
 	if (!fixes->fits_unchanged) {
 		if (fixes->deciding != NULL)
 			tn__say_labelled(printer, "Where", HOW_COLUMN, "%s", fixes->deciding);

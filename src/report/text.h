@@ -41,6 +41,8 @@ void tn__say_executions(const struct tn_printer *printer, const struct tn_report
 void tn__say_unreal(const struct tn_printer *printer, const struct tn_report *report);
 
 /* The parts of the program that the verdict does not speak of. */
+/* What the verdict does not speak of, in one line that the caller frees; NULL: nothing. */
+char *tn__not_seen_words(const struct tn_report *report);
 void tn__say_not_seen(const struct tn_printer *printer, const struct tn_report *report);
 
 /* ---- inputs_text.c ---- */

@@ -263,17 +263,25 @@ tn__say_unreal(const struct tn_printer *printer, const struct tn_report *report)
 		        tn__human_bytes(report->init_skipped_bytes, bytes));
 }
 
-void
-tn__say_not_seen(const struct tn_printer *printer, const struct tn_report *report)
+char *
+tn__not_seen_words(const struct tn_report *report)
 {
 	char *text = NULL;
 	size_t size = 0;
 	FILE *out = report->not_seen_count > 0 ? open_memstream(&text, &size) : NULL;
 	if (out == NULL)
-		return;
+		return NULL;
 	for (size_t i = 0; i < report->not_seen_count; i++)
 		fprintf(out, "%s%s", i > 0 ? "; " : "", report->not_seen[i]);
 	fclose(out);
-	tn__say(printer, TN_TINT_NONE, 2, "Not seen: %s", text);
+	return text;
+}
+
+void
+tn__say_not_seen(const struct tn_printer *printer, const struct tn_report *report)
+{
+	char *text = tn__not_seen_words(report);
+	if (text != NULL)
+		tn__say(printer, TN_TINT_NONE, 2, "Not seen: %s", text);
 	free(text);
 }

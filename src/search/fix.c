@@ -91,11 +91,28 @@ judge_unchanged(struct tn_fix_search *search)
 		tn__fix_plan(search);
 }
 
+/* True where the card was too small behind all that the survey has seen: a backbone that is unfrozen in a later epoch. */
+static bool
+must_go_on(const struct tn_fix_search *search)
+{
+	const struct tn_report *card = tn__trial_report(&search->unchanged_card);
+	return !search->went_on && search->survey.end > TN_TRIAL_RUNS && !tn__fix_grows(search) &&
+	       card->verdict == TN_VERDICT_OUT_OF_MEMORY &&
+	       card->steps_seen > tn__trial_report(&search->unchanged_large)->steps_seen;
+}
+
 static void
 judge_when_seen(struct tn_fix_search *search)
 {
-	if (!search->planned && !search->over && is_unchanged_seen(search))
-		judge_unchanged(search);
+	if (search->planned || search->over || !is_unchanged_seen(search))
+		return;
+	if (must_go_on(search)) {
+		search->went_on = true;
+		tn__trial_clear(&search->unchanged_large);
+		search->unchanged_large.end = search->survey.end = TN_TRIAL_WAITS;
+		return;
+	}
+	judge_unchanged(search);
 }
 
 /* ---- the scheduler's questions ---- */
@@ -107,6 +124,7 @@ start_unchanged(struct tn_fix_search *search)
 		search->unchanged_card.options = search->card.options;
 		search->unchanged_card.options.other_bytes += (uint64_t)search->card.hidden;
 		search->unchanged_card.keep_words = true;
+		search->unchanged_card.patient = true; /* somebody says that it fails */
 		return &search->unchanged_card;
 	}
 	if (search->survey.end != TN_TRIAL_WAITS)
@@ -119,9 +137,11 @@ start_unchanged(struct tn_fix_search *search)
 	survey->options.memory_bytes = TN_UNLIMITED_CARD;
 	survey->options.host_memory_bytes = 0; /* the card's need alone */
 	survey->changes = TN_CHANGE_SURVEY;
-	if (search->trials.store == NULL && survey->options.then_count == 0 && survey->options.request_count == 0)
+	survey->patient = search->went_on;
+	if (search->trials.store == NULL && survey->options.then_count == 0 && survey->options.request_count == 0 &&
+	    !search->went_on)
 		search->late_news = tn__late_news_make();
-	survey->tells_early = search->late_news;
+	survey->tells_early = search->went_on ? NULL : search->late_news;
 	return survey;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/secrets.h"
 #include "gpu/catalogue.h"
+#include "report/text.h"
 #include "search/fix_search.h"
 #include "supervise/internal.h"
 #include "verdict/paths.h"
@@ -188,6 +189,8 @@ tn__fix_list(struct tn_fix_search *search, struct tn_fixes *out)
 	if (!fits && !search->host)
 		tn__multi_gpu_estimate(search, out);
 	fill_cause(card, out);
-	if (!fits)
+	if (fits)
+		out->unseen = tn__not_seen_words(card);
+	else
 		tn__replace_text(&out->own_error, tn__fix_own_error(search));
 }

@@ -169,6 +169,10 @@ choose_environment(const struct tn_trial *trial)
 	else
 		unsetenv(TN_MODULES_VARIABLE);
 	tell_of_news(trial);
+	if (trial->patient)
+		setenv("TONNAGE_PATIENT", "1", 1);
+	else
+		unsetenv("TONNAGE_PATIENT");
 	if (trial->tells_early != NULL)
 		setenv(TN_EARLY_VARIABLE, "1", 1);
 	else

@@ -105,7 +105,8 @@ tn__trial_write(const struct tn_trial *trial, double limit_seconds, bool for_key
 		if (!for_key || !fields[i].only_time)
 			put_field(&fields[i], &trial->options, out);
 	tn__line_put("changes", trial->changes, out);
-	fprintf(out, "keep_words %d\nlists_modules %d\n", trial->keep_words, trial->lists_modules && !for_key);
+	fprintf(out, "keep_words %d\nlists_modules %d\npatient %d\n", trial->keep_words, trial->lists_modules && !for_key,
+	        trial->patient);
 	fprintf(out, "news_step %lld\nnews_epoch %lld\n", (long long)trial->news_step, (long long)trial->news_epoch);
 	for (char *const *word = trial->options.arguments; *word != NULL; word++)
 		tn__line_put("argument", *word, out);
@@ -178,6 +179,8 @@ take_line(const char *name, char *value, struct tn_read_trial *out, int *argumen
 		out->trial.keep_words = strcmp(value, "1") == 0;
 	else if (strcmp(name, "lists_modules") == 0)
 		out->trial.lists_modules = strcmp(value, "1") == 0;
+	else if (strcmp(name, "patient") == 0)
+		out->trial.patient = strcmp(value, "1") == 0;
 	else if (strcmp(name, "news_step") == 0)
 		out->trial.news_step = strtoll(value, NULL, 10);
 	else if (strcmp(name, "news_epoch") == 0)

@@ -19,9 +19,9 @@ ENVIRONMENT = "torch-2.11.0"
 QUICK = {"zero_grad_late.py", "fragmented.py"}
 
 
-def command(name, options, program, cwd, arguments=()):
+def command(name, options, program, cwd, arguments=(), env=None):
     """The finished command and its document."""
-    return search(name, ["--gpu=rtx3060", *options], [python_of(ENVIRONMENT), program, *arguments], cwd)
+    return search(name, ["--gpu=rtx3060", *options], [python_of(ENVIRONMENT), program, *arguments], cwd, env)
 
 
 @pytest.fixture
@@ -235,3 +235,38 @@ def test_ranks_of_a_trial_meet_at_its_own_port_whatever_the_program_names(tmp_pa
         run = run_tonnage(["--gpu=rtx3060"], words, tmp_path, forked=True)
     assert run.stdout.count("met 2") == (2 if is_trial else 0), run.explain()
     assert is_trial or "EADDRINUSE" in run.stderr, run.explain()
+
+
+UNFROZEN = """
+    import time, torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+    import _tonnage_guest.fast_forward as fast_forward
+
+    now = [time.monotonic()]
+    fast_forward._clock = lambda: now[0]  # rounds of 0.2 s, however fast the machine is
+    backbone = nn.Sequential(*(nn.Sequential(nn.Linear(1024, 1024), nn.GELU()) for _ in range(20))).cuda().requires_grad_(False)
+    head = nn.Linear(1024, 8).cuda()
+    optimizer = torch.optim.SGD([*backbone.parameters(), *head.parameters()], lr=0.1)
+    loader = DataLoader(TensorDataset(torch.ones(40960, 1024)), batch_size=4096)
+    for epoch in range(1000):
+        if epoch == 40:
+            backbone.requires_grad_(True)
+        for batch, in loader:
+            optimizer.zero_grad()
+            loss = head(backbone(batch.cuda())).mean()
+            loss.backward()
+            optimizer.step()
+        now[0] += 0.2
+"""
+
+
+def test_a_backbone_that_is_unfrozen_late(tmp_path):
+    """Round 41 comes after more than a quarter of the time limit, and before its end: the card itself is asked that far, and so is then the survey."""
+    (tmp_path / "late.py").write_text(textwrap.dedent(UNFROZEN))
+    done, document = command("fix", ["--memory=700MiB", "--seconds=20"], "late.py", tmp_path, env={"TONNAGE_SECONDS": "24"})
+    first = document["changes"][0]
+    assert document["verdict"] == "fits_changed" and document["unchanged"]["missing_bytes"] > 0, done.stderr[-6000:]
+    assert first["fits"] and first["results"] != "different_training" and first["steps_seen"] > 45, done.stderr[-6000:]
+    done, document = command("fix", ["--memory=700MiB"], "late.py", tmp_path, env={"TONNAGE_SECONDS": "6"})
+    assert document["verdict"] == "fits" and "what round 41 of this loop is the first to do (epoch == 40)" in document["unchanged"]["not_seen"]

@@ -35,7 +35,7 @@ _LONG_SECONDS = 20.0  # that one before any training is not waited for
 _QUIET_SECONDS = 4.0  # without anything new, with a whole round in them, until the fast-forward is over;
 _QUIET_SHARE = 0.1  # or this share of the time so far, where that is longer;
 _ROUNDS = 3  # that bring nothing new, until the program's text is asked what may come
-_EXPECTING_SHARE = 0.25  # or this share of the time limit, where the program's text says that something new comes within it
+_EXPECTING_SHARE = 0.25  # or this share of the time limit, where the program's text says that something new comes within it; all of it in `fix`
 _MAX_LOOKS = 2  # at the text, until something is new
 _MAX_DATASETS = 256
 _MAX_TOLD = 40
@@ -73,10 +73,15 @@ class _Rounds:
         quiet, enough = now - self.quiet_since, max(_QUIET_SECONDS, _QUIET_SHARE * (now - (state.last_import or state.started)))
         if self.outlook is None or self.pace is None:
             return quiet >= enough
-        if self.pace * self.outlook.until_new(first=True) <= _EXPECTING_SHARE * settings.seconds - quiet:
+        if self.pace * self.outlook.until_new(first=True) <= _share() * settings.seconds - quiet:
             return False
         in_time = self.pace * min(self.outlook.left(), self.outlook.until_new()) <= enough - quiet
         return quiet >= enough or (self.repeated >= _ROUNDS and not in_time)
+
+
+def _share():
+    """Of the time limit, for what the program's text says of later rounds."""
+    return 1.0 if settings.patient else _EXPECTING_SHARE
 
 
 _rounds = _Rounds()
@@ -255,8 +260,8 @@ def _tell_of(news):
     if news is not None:
         place = origin.short({"file": origin.absolute(news.file), "line": news.test.lineno})
         seconds = _rounds.pace * _rounds.outlook.until_new(first=True) + _QUIET_SECONDS
-        wish = 10 * math.ceil(seconds / _EXPECTING_SHARE / 10)
-        tell("%s: what round %s of this loop is the first to do (%s), some %s s away: --seconds %d waits for it" % (
+        wish = ("TONNAGE_SECONDS=%d" if settings.patient else "--seconds %d") % (10 * math.ceil(1.1 * seconds / _share() / 10))
+        tell("%s: what round %s of this loop is the first to do (%s), some %s s away: %s waits for it" % (
             place, _count(news.round), ast.unparse(news.test), _count(math.ceil(seconds)), wish))  # fmt: skip
 
 

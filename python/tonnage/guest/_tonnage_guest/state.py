@@ -108,6 +108,7 @@ class Settings:
         self.news_waits = news == "later"  # the ledger will tell
         self.news_step, self.news_epoch = _integer(step), _integer(epoch)  # of the unchanged program: settle.py, fast_forward.py
         self.tells_early = environ.get("TONNAGE_EARLY") == "1"  # before the wait for something new is over
+        self.patient = environ.get("TONNAGE_PATIENT") == "1"  # what the program's text says of later rounds may take all the time
         self.modules = environ.get("TONNAGE_MODULES") == "1"
         self.host_memory = bool(environ.get("TONNAGE_HOST_MEMORY"))  # somebody asks what the computer's memory holds
         self.inputs = environ.get("TONNAGE_INPUTS", "as_is")  # "longest"; "pad=N" is in pad_to
