@@ -150,13 +150,13 @@ verdict(const struct tn_fixes *fixes)
 static json_t *
 unchanged(const struct tn_fixes *fixes)
 {
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "command", tn__json_text(fixes->deciding),
-	                 "not_seen", tn__json_text(fixes->unseen),
-	                 "host_memory_bytes", tn__json_figure(fixes->host_memory), "needed_bytes",
-	                 tn__json_figure(fixes->need), "missing_bytes", tn__json_figure(fixes->missing), "smallest_gpu",
-	                 tn__json_text(fixes->smallest_gpu), "cause", tn__json_text(fixes->cause), "why",
-	                 tn__json_text(fixes->why), "at", tn__json_text(fixes->at), "do_first",
-	                 tn__json_text(fixes->wrong ? fixes->advice : NULL), "own_error", tn__json_text(fixes->own_error));
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "command",
+	                 tn__json_text(fixes->deciding), "not_seen", tn__json_text(fixes->unseen), "host_memory_bytes",
+	                 tn__json_figure(fixes->host_memory), "needed_bytes", tn__json_figure(fixes->need), "missing_bytes",
+	                 tn__json_figure(fixes->missing), "smallest_gpu", tn__json_text(fixes->smallest_gpu), "cause",
+	                 tn__json_text(fixes->cause), "why", tn__json_text(fixes->why), "at", tn__json_text(fixes->at),
+	                 "do_first", tn__json_text(fixes->wrong ? fixes->advice : NULL), "own_error",
+	                 tn__json_text(fixes->own_error));
 }
 
 static json_t *

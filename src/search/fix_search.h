@@ -61,7 +61,7 @@ struct tn_fix_search {
 	struct tn_attempt *attempts;
 	int count;
 	bool planned, over;
-	bool went_on; /* the survey was made again, to go as far as the card itself did */
+	bool went_on;                   /* the survey was made again, to go as far as the card itself did */
 	struct tn_late_news *late_news; /* of it, for trials that began before it had ended */
 	int round;                      /* of planning: fix.c */
 	enum tn_guarantee allowed;      /* changes that do more to the results wait */

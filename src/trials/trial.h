@@ -49,7 +49,7 @@ struct tn_trial {
 	bool fresh;         /* a process that is started anew, also where forks are found to be the same */
 	bool keep_words;    /* what the program says on stderr is kept */
 	bool lists_modules; /* what the program has imported is kept */
-	bool patient;       /* where the program's text says that a later round does something new, it may take all the time */
+	bool patient; /* where the program's text says that a later round does something new, it may take all the time */
 	/* Of struct tn_survey of the unchanged program, beyond which this trial need not look for news; 0: unknown. */
 	int64_t news_step, news_epoch;
 	const struct tn_late_news
