@@ -40,8 +40,7 @@ void tn__say_executions(const struct tn_printer *printer, const struct tn_report
 /* What was not real: assumed, read though it was not computed, refused, held back. */
 void tn__say_unreal(const struct tn_printer *printer, const struct tn_report *report);
 
-/* The parts of the program that the verdict does not speak of. */
-/* What the verdict does not speak of, in one line that the caller frees; NULL: nothing. */
+/* The parts of the program that the verdict does not speak of, in one line that the caller frees; NULL: there are none. */
 char *tn__not_seen_words(const struct tn_report *report);
 void tn__say_not_seen(const struct tn_printer *printer, const struct tn_report *report);
 

@@ -369,6 +369,8 @@ def go(rounds, late):
         (0.05, "go(100000, 200)", 213),  # after ten, because the text says so
         (0.05, "go(100000, 700)", 12),  # after 35: more than a quarter of the time limit
         (1.0, "go(100000, 99000)", 12),
+        (5.0, "go(100000, 4)", 15),  # a round takes longer than the four seconds
+        (5.0, "go(100000, 40)", 10),  # after 200 seconds
         (0.05, "while True: train(); now[0] += 0.05", 90),  # no text
     ],
 )

@@ -70,6 +70,8 @@ def looks(tmp_path, text, when=3):
         ("train()\n    size = args.sizes[epoch // 20]; do(size, [0] * size)", None),
         ("train()\n    for _ in range(epoch): do()", None),
         ("train()\n    k = epoch\n    k += epoch", None),
+        ("train()\n    k = 1\n    k = k + epoch\n    if k: do()", None),
+        ("train()\n    k = late if epoch else 1\n    late = k\n    if late > 3: do()", None),
         ("train()\n    if math.gcd(epoch, 6) == 6: do()", None),
     ],
 )

@@ -71,12 +71,16 @@ class _Rounds:
         """True when nothing new has come for long enough, or nothing can that would come in time."""
         now = _clock()
         quiet, enough = now - self.quiet_since, max(_QUIET_SECONDS, _QUIET_SHARE * (now - (state.last_import or state.started)))
-        if self.outlook is None or self.pace is None:
+        if self.outlook is None:
             return quiet >= enough
-        if self.pace * self.outlook.until_new(first=True) <= _share() * settings.seconds - quiet:
+        if self.a_round() * self.outlook.until_new(first=True) <= _share() * settings.seconds - quiet:
             return False
-        in_time = self.pace * min(self.outlook.left(), self.outlook.until_new()) <= enough - quiet
+        in_time = self.a_round() * min(self.outlook.left(), self.outlook.until_new()) <= enough - quiet
         return quiet >= enough or (self.repeated >= _ROUNDS and not in_time)
+
+    def a_round(self):
+        """Seconds that a round takes."""
+        return self.pace if self.pace is not None else _clock() - self.quiet_since
 
 
 def _share():
@@ -259,7 +263,7 @@ def _tell_of(news):
     """The program's text says what comes in a later round."""
     if news is not None:
         place = origin.short({"file": origin.absolute(news.file), "line": news.test.lineno})
-        seconds = _rounds.pace * _rounds.outlook.until_new(first=True) + _QUIET_SECONDS
+        seconds = _rounds.a_round() * _rounds.outlook.until_new(first=True) + _QUIET_SECONDS
         wish = ("TONNAGE_SECONDS=%d" if settings.patient else "--seconds %d") % (10 * math.ceil(1.1 * seconds / _share() / 10))
         tell("%s: what round %s of this loop is the first to do (%s), some %s s away: %s waits for it" % (
             place, _count(news.round), ast.unparse(news.test), _count(math.ceil(seconds)), wish))  # fmt: skip

@@ -17,9 +17,9 @@ import inspect
 import math
 import types
 
-from . import frames, origin, reckoned
+from . import frames, guard, origin, reckoned
 
-_MAX_VALUES = 2000  # that tests are reckoned for
+_MAX_VALUES = 2000  # of those to come, that tests are reckoned for
 _MAX_DEPTH = 4  # functions within functions
 _MAX_FUNCTIONS = 60
 _MAX_FRAMES = 40
@@ -72,6 +72,7 @@ class Outlook:
         return math.inf if news is None else news.round + 1 - self.at
 
 
+@guard.alone
 def look(frame):
     """The Outlook of the loop that the batches fetched in `frame` belong to, or None where the text tells nothing."""
     found = _round_loop(frame)
@@ -90,7 +91,7 @@ def look(frame):
             tests.collect_functions(frame.f_code.co_filename, scope, loop.target.id)
         outlook.news = sorted(_news(outlook, tests.rows, (id(scope), loop.target.id)), key=lambda news: news.round)
         return outlook
-    except reckoned.Unknown:
+    except (reckoned.Unknown, RecursionError):  # names that stand for each other
         return None
     finally:
         tests.forget()
@@ -285,7 +286,7 @@ def _given(call, wanted, scope, is_bound):
 
 def _news(outlook, rows, key):
     """Yields the rounds in which a test says for the first time what it had not said."""
-    values = outlook.values[:_MAX_VALUES]
+    values = outlook.values[:outlook.at + _MAX_VALUES]
     for test, done, scope, file in rows:
         answers = [reckoned.truth(test, scope, {key: value}) for value in values]
         if None in answers and not all(_is_of_others(test, scope, {key: value}) for value in values):
