@@ -393,4 +393,4 @@ _tonnage_guest.settle._PATIENCE = 0
 go(700, 690)
 """, TONNAGE_STEPS="auto")
     line = (PROGRAM + ROUNDS)[:(PROGRAM + ROUNDS).index("        if epoch == late")].count("\n") + 1
-    assert f"program.py:{line}: what round 691 of this loop is the first to do (epoch == late), some 39 s away: --seconds 160 waits for it" in steps(done)["not_seen"]
+    assert f"program.py:{line}: what round 691 of this loop is the first to do (epoch == late), some 39 s away: --seconds 170 waits for it" in steps(done)["not_seen"]
