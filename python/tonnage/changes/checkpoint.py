@@ -37,7 +37,7 @@ class _Checkpoint:
         self.optimizers = []  # (place where an optimizer was made, modules that have names there)
         self.unnamed = False  # a module is computed again that no patch can name: part of what was tried is no patch
         self.written = set()  # (id of a statement, name of the module in front of it): a training that begins again makes no second patch
-        self.defined_at = set()  # ids of statements that frozen_statistics() stands in front of
+        self.defined_at = set()  # ids of statements that the helpers of the patch stand in front of
         self.traced = False  # by torch.jit.trace, in which nothing is checkpointed
         self.handle = []
         self.computed_again = weakref.WeakSet()  # parts of the blocks

@@ -7,7 +7,6 @@ asks for.
 """
 
 import functools
-import inspect
 import sys
 import weakref
 
@@ -57,14 +56,9 @@ def _all(name, *args):
 
 
 def value_of(frame, name):
-    """What a dotted name means in a frame, or None.
-
-    A function's f_locals is a copy before Python 3.13 and would keep the tensors in it alive: it is emptied again."""
+    """What a dotted name means in a frame, or None."""
     first, *rest = name.split(".")
-    variables = frame.f_locals
-    value = variables.get(first, frame.f_globals.get(first))
-    if frame.f_code.co_flags & inspect.CO_OPTIMIZED and sys.version_info < (3, 13):
-        variables.clear()
+    value = frames.variables(frame).get(first, frame.f_globals.get(first))
     for part in rest:
         attributes = getattr(value, "__dict__", {})
         value = attributes[part] if part in attributes else getattr(value, "_modules", {}).get(part)
